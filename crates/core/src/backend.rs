@@ -1,0 +1,176 @@
+//! The plug-in seam: the page that the author of a backend reads.
+//!
+//! A backend is a [`Descriptor`] (a `const`: its algorithms and what each can take), a
+//! [`Backend`] (how to set it up for a group) and a [`Session`] (how to run a call).
+//!
+//! Who does what:
+//! - *The core judges.* A backend never decides whether a call suits it: it states an
+//!   [`Eligibility`], and the core compares calls with it. Before a call is handed over, the core
+//!   has validated it (counts, root, group size), so a session need not.
+//! - *Set-up is everywhere or nowhere.* [`Backend::set_up`] is written against [`Setup`], whose
+//!   every step ends in a vote. It is tried once in a group's life.
+//! - *After selection nothing may refuse.* An error from [`Session::enqueue`] poisons the
+//!   communicator on this rank; it is never a reason to try the next backend.
+//! - *Nothing waits for ever.* A session bounds every wait by
+//!   [`BackendSettings::call_deadline`](crate::settings::BackendSettings), and heeds its
+//!   [`Abort`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::agreement::{Agreed, Local, Setup, SetupError};
+use crate::bootstrap::ranks_in_words;
+use crate::call::{CallBuffers, CallSig};
+use crate::eligibility::Eligibility;
+use crate::facts::GroupFacts;
+
+/// What a backend is, as data: its name, version and algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Descriptor {
+    /// Name in policies, logs and counters, such as `host`.
+    pub id: &'static str,
+    /// Version of the crate that registers it.
+    pub version: &'static str,
+    /// Its algorithms, in its own order of preference.
+    pub algorithms: &'static [Algorithm],
+}
+
+/// One algorithm of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Algorithm {
+    /// Name after the slash, such as `one_shot`.
+    pub name: &'static str,
+    /// What it can ever take.
+    pub eligibility: Eligibility,
+}
+
+/// A way to run collectives, before it is bound to a group.
+pub trait Backend: Send + Sync {
+    /// Allocates, exchanges handles and maps peers, for one group. Collective.
+    ///
+    /// The core calls it on every rank or on none, at most once for a group.
+    ///
+    /// # Errors
+    ///
+    /// Whatever a step of `setup` returned; a backend cannot make an error of its own.
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError>;
+}
+
+/// A backend that is set up on every rank of the group `'g`.
+pub struct Ready<'g> {
+    /// This rank's session.
+    pub session: Local<Box<dyn Session>>,
+    /// Most input bytes per rank that every algorithm has room for; `u64::MAX` if any.
+    pub capacity: Agreed<'g, u64>,
+}
+
+/// A backend bound to one group, ready to run calls.
+pub trait Session: Send {
+    /// Runs a call, or enqueues it on the engine's stream. `algorithm` is an index into the
+    /// descriptor's list, `seq` counts the group's calls from 1.
+    ///
+    /// When it returns (host), or in stream order (devices), the input may be overwritten and the
+    /// output is complete.
+    ///
+    /// # Errors
+    ///
+    /// A peer was lost or is late, ranks made different calls, the group was aborted, or a vendor
+    /// call failed.
+    ///
+    /// # Safety
+    ///
+    /// The buffers hold what `call` says, are valid until the work completes, and overlap only as
+    /// [`CallBuffers`] allows.
+    unsafe fn enqueue(
+        &mut self,
+        algorithm: usize,
+        seq: u64,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Result<(), EnqueueError>;
+
+    /// A handle that ends this session's waits, on every rank, from any thread.
+    fn abort_handle(&self) -> Arc<dyn Abort>;
+
+    /// Says goodbye to the peers, within the deadline. Dropping a session without it is legal:
+    /// `Drop` frees what is local and never waits.
+    ///
+    /// # Errors
+    ///
+    /// A peer was lost or is late.
+    fn close(&mut self, seq: u64) -> Result<(), EnqueueError>;
+}
+
+/// Ends the waits of a session, on every rank that can be reached.
+pub trait Abort: Send + Sync {
+    /// Idempotent; never blocks.
+    fn abort(&self, reason: &str);
+}
+
+/// A call could not be completed; the communicator is no longer usable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnqueueError {
+    /// Some rank aborted the group.
+    #[error("{step}, call {seq}: rank {rank} aborted the group: {reason}")]
+    Aborted {
+        /// During what.
+        step: String,
+        /// Of which call.
+        seq: u64,
+        /// By whom.
+        rank: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A peer did not come in time; its process is alive.
+    #[error("{step}, call {seq}: still waiting for {} after {waited:.1?}", ranks_in_words(ranks))]
+    Late {
+        /// During what.
+        step: String,
+        /// Of which call.
+        seq: u64,
+        /// The ranks that did not come.
+        ranks: Vec<u32>,
+        /// For how long.
+        waited: Duration,
+    },
+    /// A peer's process is gone.
+    #[error("{step}, call {seq}: rank {rank} was lost: {how}")]
+    Lost {
+        /// During what.
+        step: String,
+        /// Of which call.
+        seq: u64,
+        /// Who.
+        rank: u32,
+        /// What was seen.
+        how: String,
+    },
+    /// Ranks made different calls. The same sentence on every rank.
+    #[error("call {seq}: ranks made different calls: {what}")]
+    Mismatch {
+        /// Which call.
+        seq: u64,
+        /// Which ranks, which field, which values.
+        what: String,
+    },
+    /// A vendor's function failed.
+    #[error("{step}, call {seq}: {call} failed: {text}")]
+    Vendor {
+        /// During what.
+        step: String,
+        /// Of which call.
+        seq: u64,
+        /// The function.
+        call: &'static str,
+        /// Its status, in words.
+        text: String,
+    },
+}

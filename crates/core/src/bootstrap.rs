@@ -1,0 +1,114 @@
+//! The control plane: small, blocking, host-side exchanges between the ranks of one group.
+//!
+//! Engines may bring their own. Everything else that ranks agree on (votes, minima, equality) is
+//! built on [`Bootstrap::all_gather`] by [`agreement`](crate::agreement).
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A channel that one group's ranks meet over.
+///
+/// Every method is a collective: all ranks call it in the same order with the same `step`. No
+/// method may wait longer than [`Bootstrap::deadline`]; an implementation that cannot promise
+/// that must not be used.
+pub trait Bootstrap: Send + Sync {
+    /// This rank.
+    fn rank(&self) -> u32;
+
+    /// Number of ranks.
+    fn world(&self) -> u32;
+
+    /// How long one exchange may take before it fails, naming who is awaited.
+    fn deadline(&self) -> Duration;
+
+    /// Everyone's bytes, in rank order.
+    ///
+    /// `step` says what the exchange is for; it travels with the bytes, so that ranks that are at
+    /// different steps learn so instead of exchanging one thing for another.
+    ///
+    /// # Errors
+    ///
+    /// A peer is gone, is late, or is at another step.
+    fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError>;
+
+    /// Everyone's file descriptors, in rank order; the own ones are duplicated. A rank may give
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bootstrap::all_gather`], or [`BootstrapError::NoDescriptors`] if this channel
+    /// cannot carry them; then it fails on every rank.
+    fn all_gather_fds(
+        &self,
+        step: &str,
+        mine: &[BorrowedFd<'_>],
+    ) -> Result<Vec<Vec<OwnedFd>>, BootstrapError>;
+}
+
+/// An exchange failed. The sentence says who, at which step, and after how long.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// Ranks are at different steps: they do not run the same sequence of calls.
+    #[error(
+        "rank {rank} is at step `{theirs}` while rank {me} is at step `{mine}`: every rank must form the same groups in the same order"
+    )]
+    DifferentSteps {
+        /// The rank that speaks.
+        me: u32,
+        /// Its step.
+        mine: String,
+        /// The other rank.
+        rank: u32,
+        /// The other's step.
+        theirs: String,
+    },
+    /// A peer closed its connection, or its process is gone.
+    #[error("rank {rank} was lost at step `{step}`: {how}")]
+    Lost {
+        /// Who.
+        rank: u32,
+        /// During what.
+        step: String,
+        /// What was seen, such as `connection closed`.
+        how: String,
+    },
+    /// A peer did not come in time.
+    #[error("step `{step}`: still waiting for {} after {waited:.1?}", ranks_in_words(ranks))]
+    Missing {
+        /// The ranks that did not come.
+        ranks: Vec<u32>,
+        /// During what.
+        step: String,
+        /// For how long.
+        waited: Duration,
+    },
+    /// This channel cannot carry file descriptors.
+    #[error("step `{step}`: this control plane cannot pass file descriptors: {why}")]
+    NoDescriptors {
+        /// During what.
+        step: String,
+        /// Why not.
+        why: String,
+    },
+    /// A frame that no peer of this program would send.
+    #[error("step `{step}`: rank {rank} sent {what}")]
+    Garbled {
+        /// Who.
+        rank: u32,
+        /// During what.
+        step: String,
+        /// What came.
+        what: String,
+    },
+}
+
+/// "rank 3", "ranks 1 and 3", "ranks 1, 2 and 3".
+pub fn ranks_in_words(ranks: &[u32]) -> String {
+    let words: Vec<String> = ranks.iter().map(u32::to_string).collect();
+    match words.as_slice() {
+        [] => "no rank".to_owned(),
+        [one] => format!("rank {one}"),
+        [head @ .., last] => format!("ranks {} and {last}", head.join(", ")),
+    }
+}

@@ -1,0 +1,274 @@
+//! Who may answer a call, as data. A backend states an [`Eligibility`]; it never writes the `if`.
+//!
+//! Data can be printed, hashed, compared between ranks, and explained to a person. It is a `const`
+//! where a backend registers ([`register_backend!`](crate::register_backend)), so no environment
+//! variable, clock, file, atomic or pointer can get into it and still compile.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::call::{CallSig, Dtypes, Modes, Ops, ReduceOps};
+use crate::contract::{Contract, Determinism, Deviations, OrderClass};
+use crate::facts::{Caps, GroupProfile, Topologies};
+
+/// Everything an algorithm can ever take. What only set-up can know (capacity) joins it as an
+/// agreed number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Eligibility {
+    /// Collectives.
+    pub ops: Ops,
+    /// Element types.
+    pub dtypes: Dtypes,
+    /// Reduce ops, for collectives that reduce.
+    pub reduce_ops: ReduceOps,
+    /// Modes.
+    pub modes: Modes,
+    /// Group sizes.
+    pub worlds: Worlds,
+    /// One node, or any number.
+    pub nodes: Nodes,
+    /// Topologies.
+    pub topologies: Topologies,
+    /// Capabilities that the group must have.
+    pub needs: Caps,
+    /// Input bytes per rank must be a multiple of this; 1 takes all.
+    pub multiple_of: u64,
+    /// In which order contributions are added.
+    pub order: OrderClass,
+    /// The most that can be demanded of its result.
+    pub determinism: Determinism,
+    /// Deviations that the contract must accept.
+    pub deviates: Deviations,
+}
+
+/// Group sizes that an algorithm takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Worlds {
+    /// Bit `n - 1` for a group of `n`.
+    bits: u64,
+    /// Does it take groups of more than 64?
+    beyond: bool,
+}
+
+impl Worlds {
+    /// Any size.
+    pub const ANY: Worlds = Worlds { bits: u64::MAX, beyond: true };
+
+    /// From `low` to `high`, both included, at most 64.
+    pub const fn range(low: u32, high: u32) -> Worlds {
+        assert!(1 <= low && low <= high && high <= 64, "worlds are 1..=64");
+        let upto_high = u64::MAX >> (64 - high);
+        let below_low = (1u64 << (low - 1)) - 1;
+        Worlds { bits: upto_high & !below_low, beyond: false }
+    }
+
+    /// These and `other`.
+    pub const fn or(self, other: Worlds) -> Worlds {
+        Worlds { bits: self.bits | other.bits, beyond: self.beyond || other.beyond }
+    }
+
+    /// Is a group of `world` taken?
+    pub const fn contains(self, world: u32) -> bool {
+        match world {
+            1..=64 => self.bits & (1 << (world - 1)) != 0,
+            _ => self.beyond && world > 64,
+        }
+    }
+}
+
+impl fmt::Display for Worlds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Worlds::ANY {
+            return f.write_str("any");
+        }
+        let mut runs = Vec::new();
+        let mut world = 1;
+        while world <= 64 {
+            if self.contains(world) {
+                let low = world;
+                while world < 64 && self.contains(world + 1) {
+                    world += 1;
+                }
+                runs.push(if low == world { low.to_string() } else { format!("{low}..={world}") });
+            }
+            world += 1;
+        }
+        f.write_str(&runs.join(", "))
+    }
+}
+
+/// How many nodes a group may span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Nodes {
+    /// One or more.
+    Any,
+    /// Exactly one.
+    One,
+}
+
+/// Names of clauses, in the order in which they are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clause {
+    /// The collective.
+    Op,
+    /// The topology.
+    Topology,
+    /// The number of nodes.
+    Nodes,
+    /// The group size.
+    World,
+    /// A capability that the group lacks.
+    Caps,
+    /// The mode.
+    Mode,
+    /// The element type.
+    Dtype,
+    /// The reduce op.
+    ReduceOp,
+    /// The contract demands more than the result gives.
+    Determinism,
+    /// The contract does not accept a deviation.
+    Deviation,
+    /// More bytes than set-up found room for.
+    Capacity,
+    /// Not a multiple.
+    MultipleOf,
+    /// Not linked into this program, or switched off.
+    Presence,
+    /// Set-up failed on some rank.
+    Setup,
+}
+
+impl Clause {
+    /// The word for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clause::Op => "op",
+            Clause::Topology => "topology",
+            Clause::Nodes => "nodes",
+            Clause::World => "world",
+            Clause::Caps => "caps",
+            Clause::Mode => "mode",
+            Clause::Dtype => "dtype",
+            Clause::ReduceOp => "reduce_op",
+            Clause::Determinism => "determinism",
+            Clause::Deviation => "accept",
+            Clause::Capacity => "capacity",
+            Clause::MultipleOf => "multiple_of",
+            Clause::Presence => "presence",
+            Clause::Setup => "setup",
+        }
+    }
+}
+
+/// Why not: the first clause that failed, what it wants and what it got.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: wants {want}, got {got}", clause.name())]
+pub struct Refusal {
+    /// Which clause.
+    pub clause: Clause,
+    /// What it accepts.
+    pub want: String,
+    /// What the call or the group has.
+    pub got: String,
+}
+
+impl Eligibility {
+    /// The first clause, but for [`Clause::MultipleOf`], that this group and call fail. Pure, and
+    /// free of allocation. `capacity` is the agreed number of input bytes that set-up found room
+    /// for.
+    pub fn failing(
+        &self,
+        group: &GroupProfile,
+        call: &CallSig<'_>,
+        capacity: u64,
+    ) -> Option<Clause> {
+        if !self.ops.contains(call.op) {
+            Some(Clause::Op)
+        } else if let Some(clause) = self.failing_group(group) {
+            Some(clause)
+        } else if !self.modes.contains(call.mode) {
+            Some(Clause::Mode)
+        } else if !self.dtypes.contains(call.dtype) {
+            Some(Clause::Dtype)
+        } else if call.op.reduces() && !self.reduce_ops.contains(call.reduce_op) {
+            Some(Clause::ReduceOp)
+        } else if let Some(clause) = self.failing_contract(call.contract) {
+            Some(clause)
+        } else if call.bytes() > capacity {
+            Some(Clause::Capacity)
+        } else {
+            None
+        }
+    }
+
+    /// The first clause that no call of this group can meet.
+    pub fn failing_group(&self, group: &GroupProfile) -> Option<Clause> {
+        if !self.topologies.contains(group.topology) {
+            Some(Clause::Topology)
+        } else if self.nodes == Nodes::One && group.nodes > 1 {
+            Some(Clause::Nodes)
+        } else if !self.worlds.contains(group.world) {
+            Some(Clause::World)
+        } else if !group.caps.covers(self.needs) {
+            Some(Clause::Caps)
+        } else {
+            None
+        }
+    }
+
+    fn failing_contract(&self, contract: Contract) -> Option<Clause> {
+        if self.determinism < contract.determinism {
+            Some(Clause::Determinism)
+        } else if !contract.accept.covers(self.deviates) {
+            Some(Clause::Deviation)
+        } else {
+            None
+        }
+    }
+
+    /// A failed clause with the words that a person needs.
+    pub fn refusal(
+        &self,
+        clause: Clause,
+        group: &GroupProfile,
+        call: &CallSig<'_>,
+        capacity: u64,
+    ) -> Refusal {
+        let (want, got) = match clause {
+            Clause::Op => (self.ops.to_string(), call.op.to_string()),
+            Clause::Mode => (self.modes.to_string(), call.mode.to_string()),
+            Clause::Dtype => (self.dtypes.to_string(), call.dtype.to_string()),
+            Clause::ReduceOp => (self.reduce_ops.to_string(), call.reduce_op.to_string()),
+            Clause::Determinism => (
+                format!("a contract of at most {}", self.determinism),
+                call.contract.determinism.to_string(),
+            ),
+            Clause::Deviation => (
+                format!("accept = [{}]", self.deviates),
+                format!("accept = [{}]", call.contract.accept),
+            ),
+            Clause::Capacity => (format!("at most {capacity} B"), format!("{} B", call.bytes())),
+            Clause::MultipleOf => {
+                (format!("a multiple of {} B", self.multiple_of), format!("{} B", call.bytes()))
+            }
+            _ => return self.group_refusal(clause, group),
+        };
+        Refusal { clause, want, got }
+    }
+
+    /// A failed clause of the group with the words that a person needs.
+    pub fn group_refusal(&self, clause: Clause, group: &GroupProfile) -> Refusal {
+        let (want, got) = match clause {
+            Clause::Topology => (self.topologies.to_string(), group.topology.to_string()),
+            Clause::Nodes => ("one node".to_owned(), format!("a group on {} nodes", group.nodes)),
+            Clause::World => (self.worlds.to_string(), group.world.to_string()),
+            Clause::Caps => (self.needs.to_string(), group.caps.to_string()),
+            _ => ("-".to_owned(), "-".to_owned()),
+        };
+        Refusal { clause, want, got }
+    }
+}

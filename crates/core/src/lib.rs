@@ -1,0 +1,25 @@
+//! Dispatch of collectives to the first registered backend that every rank agrees may run them.
+//!
+//! Read in this order: [`call`] (what is asked), [`contract`] (what the result must be), [`facts`]
+//! (what the ranks agreed about the group), [`eligibility`] (who may answer), [`backend`] (the
+//! plug-in seam), [`policy`] (in what order), [`plan`] (policy and backends compiled for one
+//! group), [`communicator`] (what an engine holds). Below them: [`bootstrap`] (the channel that
+//! ranks meet over) and [`agreement`] (votes; values that are the same on every rank by type).
+//!
+//! This crate calls no vendor and opens no file.
+
+pub mod agreement;
+pub mod backend;
+pub mod bootstrap;
+pub mod call;
+pub mod contract;
+pub mod digest;
+pub mod eligibility;
+pub mod facts;
+pub mod policy;
+pub mod registry;
+pub mod settings;
+pub mod vocabulary;
+
+#[doc(hidden)]
+pub use inventory;

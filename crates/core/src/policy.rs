@@ -1,0 +1,247 @@
+//! A policy: which backends are tried for which calls, in what order, within which sizes. This is
+//! what files are parsed into (`crossover-policy`); it knows neither files nor their syntax.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::call::{CallSig, Dtypes, Modes, Ops, ReduceOps};
+use crate::contract::Contract;
+use crate::digest::{Digest, digest};
+use crate::facts::{Caps, GroupProfile, Topologies};
+use crate::vocabulary::vocabulary;
+
+vocabulary! { "layer",
+    /// Where a rule comes from, weakest first: a rule of a later layer goes before.
+    pub enum Layer in Layers {
+        /// Compiled in: the floor.
+        Builtin = "builtin",
+        /// Shipped for an architecture.
+        Pack = "pack",
+        /// The node's own files.
+        Site = "site",
+        /// Written by the tuner.
+        Tuned = "tuned",
+        /// The user's file.
+        User = "user",
+        /// Environment verbs.
+        Env = "env",
+        /// The program's own choice.
+        Program = "program",
+    }
+}
+
+/// A whole policy, in force for a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The policy's side of the contract.
+    pub contract: Contract,
+    rules: Vec<Rule>,
+}
+
+/// For which groups and calls, a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Its name, unique in a policy.
+    pub id: String,
+    /// Which layer it stands in.
+    pub layer: Layer,
+    /// Where it is written.
+    pub origin: Origin,
+    /// Higher goes first, within a layer.
+    pub priority: i32,
+    /// Nothing after this rule is tried.
+    pub last: bool,
+    /// For which groups and calls.
+    pub when: Match,
+    /// What is tried, in this order.
+    pub chain: Vec<Candidate>,
+    /// Where its numbers come from, in words; empty if nobody said.
+    pub evidence: String,
+}
+
+/// A place in a file, or where else a rule was given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    /// Path of the file, or words such as `builtin` or `--use`.
+    pub file: String,
+    /// Line, from 1; 0 where there is none.
+    pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// The groups and calls that a rule is for. An absent key constrains nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Match {
+    /// Architectures, exact or a family such as `sm10x`.
+    pub arch: Option<Vec<String>>,
+    /// Device names.
+    pub device: Option<Vec<String>>,
+    /// Group sizes, as inclusive ranges.
+    pub world: Option<Vec<(u32, u32)>>,
+    /// Numbers of nodes, as inclusive ranges.
+    pub nodes: Option<Vec<(u32, u32)>>,
+    /// Topologies.
+    pub topology: Option<Topologies>,
+    /// Group tags.
+    pub group: Option<Vec<String>>,
+    /// Capabilities that the group must have.
+    pub caps: Option<Caps>,
+    /// Collectives.
+    pub op: Option<Ops>,
+    /// Element types.
+    pub dtype: Option<Dtypes>,
+    /// Reduce ops; a collective that only copies matches whatever is written.
+    pub reduce_op: Option<ReduceOps>,
+    /// Modes.
+    pub mode: Option<Modes>,
+}
+
+/// One position in a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// Backend id.
+    pub backend: String,
+    /// One of its algorithms; all, in the backend's own order, if `None`.
+    pub algorithm: Option<String>,
+    /// For which sizes.
+    pub bytes: ByteRange,
+    /// Which bytes those are.
+    pub basis: Basis,
+    /// Legal to name even where the backend is not linked.
+    pub optional: bool,
+}
+
+impl Candidate {
+    /// As policies write it: `host` or `host/one_shot`.
+    pub fn target(&self) -> String {
+        match &self.algorithm {
+            Some(algorithm) => format!("{}/{algorithm}", self.backend),
+            None => self.backend.clone(),
+        }
+    }
+}
+
+/// Which bytes a range is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Input bytes per rank.
+    Input,
+    /// Output bytes per rank.
+    Output,
+}
+
+/// A half-open range of byte counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct ByteRange {
+    /// First size inside.
+    pub low: u64,
+    /// First size beyond; `None` is no bound.
+    pub high: Option<u64>,
+}
+
+impl ByteRange {
+    /// Every size.
+    pub const ANY: ByteRange = ByteRange { low: 0, high: None };
+
+    /// Is this size inside?
+    pub const fn contains(self, bytes: u64) -> bool {
+        let below = match self.high {
+            Some(high) => bytes < high,
+            None => true,
+        };
+        self.low <= bytes && below
+    }
+}
+
+impl Policy {
+    /// Sorts the rules by precedence: layer, then priority, then the number of constrained keys;
+    /// among equals, the order given.
+    pub fn new(contract: Contract, mut rules: Vec<Rule>) -> Self {
+        rules.sort_by_key(|r| std::cmp::Reverse((r.layer, r.priority, r.when.constrained())));
+        Policy { contract, rules }
+    }
+
+    /// The rules, in the order in which they are tried.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The digest over everything that decides; files and lines are not in it.
+    pub fn digest(&self) -> Digest {
+        let rules: Vec<Digest> = self.rules.iter().map(Rule::digest).collect();
+        digest(&(self.contract, rules))
+    }
+}
+
+impl Rule {
+    /// The digest over everything that decides.
+    pub fn digest(&self) -> Digest {
+        digest(&(&self.id, self.layer, self.priority, self.last, &self.when, &self.chain))
+    }
+}
+
+impl Match {
+    /// How many keys are constrained.
+    pub fn constrained(&self) -> usize {
+        self.keys().iter().filter(|(_, constrained)| *constrained).count()
+    }
+
+    fn keys(&self) -> [(&'static str, bool); 11] {
+        [
+            ("op", self.op.is_some()),
+            ("arch", self.arch.is_some()),
+            ("device", self.device.is_some()),
+            ("world", self.world.is_some()),
+            ("nodes", self.nodes.is_some()),
+            ("topology", self.topology.is_some()),
+            ("group", self.group.is_some()),
+            ("caps", self.caps.is_some()),
+            ("dtype", self.dtype.is_some()),
+            ("reduce_op", self.reduce_op.is_some()),
+            ("mode", self.mode.is_some()),
+        ]
+    }
+
+    /// The first key that this group and call do not meet. Pure, and free of allocation.
+    pub fn failing(&self, group: &GroupProfile, call: &CallSig<'_>) -> Option<&'static str> {
+        fn misses<T>(key: &Option<T>, meets: impl FnOnce(&T) -> bool) -> bool {
+            key.as_ref().is_some_and(|key| !meets(key))
+        }
+        let within =
+            |ranges: &Vec<(u32, u32)>, n| ranges.iter().any(|(a, b)| (*a..=*b).contains(&n));
+        let failed = [
+            misses(&self.op, |set| set.contains(call.op)),
+            misses(&self.arch, |list| list.iter().any(|a| arch_matches(a, &group.arch))),
+            misses(&self.device, |list| list.contains(&group.device)),
+            misses(&self.world, |ranges| within(ranges, group.world)),
+            misses(&self.nodes, |ranges| within(ranges, group.nodes)),
+            misses(&self.topology, |set| set.contains(group.topology)),
+            misses(&self.group, |list| list.contains(&group.tag)),
+            misses(&self.caps, |set| group.caps.covers(*set)),
+            misses(&self.dtype, |set| set.contains(call.dtype)),
+            misses(&self.reduce_op, |set| !call.op.reduces() || set.contains(call.reduce_op)),
+            misses(&self.mode, |set| set.contains(call.mode)),
+        ];
+        failed.iter().position(|f| *f).map(|at| self.keys()[at].0)
+    }
+}
+
+/// Does an architecture match what a policy writes: exactly, or as a family (`sm10x`)?
+pub fn arch_matches(pattern: &str, arch: &str) -> bool {
+    match pattern.strip_suffix('x') {
+        Some(family) if family.ends_with(|c: char| c.is_ascii_digit()) => {
+            arch.len() == pattern.len() && arch.starts_with(family)
+        }
+        _ => pattern == arch,
+    }
+}

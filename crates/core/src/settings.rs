@@ -1,0 +1,47 @@
+//! What the engine and the operator set, read once before the group forms.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Settings of one group, equal or not between ranks: what must agree is compared at formation.
+#[derive(Clone, Debug)]
+pub struct GroupSettings {
+    /// The group's name in policies (`match = { group = "tp" }`), such as `tp` or `ep`.
+    pub tag: String,
+    /// What the engine demands and accepts; intersected with the policy's.
+    pub contract: crate::contract::Contract,
+    /// Settings that backends read.
+    pub backends: BackendSettings,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        GroupSettings {
+            tag: "world".to_owned(),
+            contract: crate::contract::Contract::DEFAULT,
+            backends: BackendSettings::default(),
+        }
+    }
+}
+
+/// Settings that a backend's set-up may read through [`Here`](crate::agreement::Here).
+#[derive(Clone, Debug)]
+pub struct BackendSettings {
+    /// How long a collective may wait for a peer before it fails, naming the peer.
+    pub call_deadline: Duration,
+    /// Free-form settings, keyed `backend.name`, such as `host.shm_dir`.
+    pub values: BTreeMap<String, String>,
+}
+
+impl BackendSettings {
+    /// A free-form setting.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(String::as_str)
+    }
+}
+
+impl Default for BackendSettings {
+    fn default() -> Self {
+        BackendSettings { call_deadline: Duration::from_secs(60), values: BTreeMap::new() }
+    }
+}
