@@ -142,7 +142,34 @@ pub struct CallSig<'a> {
     pub contract: Contract,
 }
 
+/// What kind of call it is: all that a policy's keys and an algorithm's clauses are about, but for
+/// the number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallKind {
+    /// Which collective.
+    pub op: Op,
+    /// Element type.
+    pub dtype: Dtype,
+    /// How contributions are combined.
+    pub reduce_op: ReduceOp,
+    /// Now or recorded.
+    pub mode: Mode,
+    /// What the caller demands and accepts.
+    pub contract: Contract,
+}
+
 impl CallSig<'_> {
+    /// Its kind.
+    pub const fn kind(&self) -> CallKind {
+        CallKind {
+            op: self.op,
+            dtype: self.dtype,
+            reduce_op: self.reduce_op,
+            mode: self.mode,
+            contract: self.contract,
+        }
+    }
+
     /// Input bytes per rank: the basis of every byte range in a policy. Saturates.
     pub const fn bytes(&self) -> u64 {
         (self.count as u64).saturating_mul(self.dtype.size() as u64)

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::call::{CallSig, Dtypes, Modes, Ops, ReduceOps};
+use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
 use crate::contract::{Contract, Determinism, Deviations, OrderClass};
 use crate::facts::{Caps, GroupProfile, Topologies};
 
@@ -32,7 +32,7 @@ pub struct Eligibility {
     pub topologies: Topologies,
     /// Capabilities that the group must have.
     pub needs: Caps,
-    /// Input bytes per rank must be a multiple of this; 1 takes all.
+    /// Input bytes per rank must be a multiple of this power of two; 1 takes all.
     pub multiple_of: u64,
     /// In which order contributions are added.
     pub order: OrderClass,
@@ -178,12 +178,13 @@ pub struct Refusal {
 
 impl Eligibility {
     /// The first clause, but for [`Clause::MultipleOf`], that this group and call fail. Pure, and
-    /// free of allocation. `capacity` is the agreed number of input bytes that set-up found room
+    /// free of allocation. `bytes` is the call's input per rank, `capacity` the agreed number of input bytes that set-up found room
     /// for.
     pub fn failing(
         &self,
         group: &GroupProfile,
-        call: &CallSig<'_>,
+        call: &CallKind,
+        bytes: u64,
         capacity: u64,
     ) -> Option<Clause> {
         if !self.ops.contains(call.op) {
@@ -198,7 +199,7 @@ impl Eligibility {
             Some(Clause::ReduceOp)
         } else if let Some(clause) = self.failing_contract(call.contract) {
             Some(clause)
-        } else if call.bytes() > capacity {
+        } else if bytes > capacity {
             Some(Clause::Capacity)
         } else {
             None
@@ -235,7 +236,8 @@ impl Eligibility {
         &self,
         clause: Clause,
         group: &GroupProfile,
-        call: &CallSig<'_>,
+        call: &CallKind,
+        bytes: u64,
         capacity: u64,
     ) -> Refusal {
         let (want, got) = match clause {
@@ -251,9 +253,9 @@ impl Eligibility {
                 format!("accept = [{}]", self.deviates),
                 format!("accept = [{}]", call.contract.accept),
             ),
-            Clause::Capacity => (format!("at most {capacity} B"), format!("{} B", call.bytes())),
+            Clause::Capacity => (format!("at most {capacity} B"), format!("{bytes} B")),
             Clause::MultipleOf => {
-                (format!("a multiple of {} B", self.multiple_of), format!("{} B", call.bytes()))
+                (format!("a multiple of {} B", self.multiple_of), format!("{bytes} B"))
             }
             _ => return self.group_refusal(clause, group),
         };

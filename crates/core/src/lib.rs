@@ -12,13 +12,21 @@ pub mod agreement;
 pub mod backend;
 pub mod bootstrap;
 pub mod call;
+pub mod communicator;
 pub mod contract;
+pub mod counters;
 pub mod digest;
+pub mod element;
 pub mod eligibility;
+pub mod explain;
 pub mod facts;
+pub mod form;
+pub mod plan;
 pub mod policy;
 pub mod registry;
 pub mod settings;
+mod typed;
+mod validate;
 pub mod vocabulary;
 
 #[doc(hidden)]

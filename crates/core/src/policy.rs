@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::call::{CallSig, Dtypes, Modes, Ops, ReduceOps};
+use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
 use crate::contract::Contract;
 use crate::digest::{Digest, digest};
 use crate::facts::{Caps, GroupProfile, Topologies};
@@ -213,7 +213,7 @@ impl Match {
     }
 
     /// The first key that this group and call do not meet. Pure, and free of allocation.
-    pub fn failing(&self, group: &GroupProfile, call: &CallSig<'_>) -> Option<&'static str> {
+    pub fn failing(&self, group: &GroupProfile, call: &CallKind) -> Option<&'static str> {
         fn misses<T>(key: &Option<T>, meets: impl FnOnce(&T) -> bool) -> bool {
             key.as_ref().is_some_and(|key| !meets(key))
         }

@@ -59,7 +59,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Its id is taken, or it has no algorithm, or two of one name.
+    /// Its id is taken, it has no algorithm or two of one name, or one wants a multiple of what
+    /// is no power of two.
     pub fn with(mut self, entry: Registration) -> Result<Self, RegistryError> {
         let new = entry.descriptor;
         match self.entries.binary_search_by(|e| e.descriptor.id.cmp(new.id)) {
@@ -71,7 +72,10 @@ impl Registry {
             Err(at) => {
                 let mut names: Vec<_> = new.algorithms.iter().map(|a| a.name).collect();
                 names.sort_unstable();
-                if names.is_empty() || names.windows(2).any(|pair| pair[0] == pair[1]) {
+                let distinct = !names.windows(2).any(|pair| pair[0] == pair[1]);
+                let powers =
+                    new.algorithms.iter().all(|a| a.eligibility.multiple_of.is_power_of_two());
+                if names.is_empty() || !distinct || !powers {
                     return Err(RegistryError::Algorithms { id: new.id });
                 }
                 self.entries.insert(at, entry);
@@ -113,8 +117,11 @@ pub(crate) struct BackendStamp {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// A backend with no algorithm, or two of one name.
-    #[error("backend `{id}` must have at least one algorithm and distinct names")]
+    /// A backend with no algorithm, two of one name, or a multiple that is no power of two.
+    #[error(
+        "backend `{id}` must have at least one algorithm, distinct names, and powers of two as \
+         multiples"
+    )]
     Algorithms {
         /// Which.
         id: &'static str,

@@ -1,0 +1,287 @@
+//! What an engine holds: one per group.
+
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use crate::backend::{Abort, EnqueueError, Session};
+use crate::bootstrap::Bootstrap;
+use crate::call::{CallBuffers, CallSig};
+use crate::counters::{Count, Counters};
+use crate::explain::Explanation;
+use crate::facts::{GroupFacts, RankReport};
+use crate::form::{FormError, form};
+use crate::plan::{Choice, Plan};
+use crate::policy::Policy;
+use crate::registry::Registry;
+use crate::settings::GroupSettings;
+
+/// A group's communicator on one rank.
+///
+/// Every rank makes the same calls in the same order. Calls from several threads are run one after
+/// the other in the order in which they arrive: threads of one rank that call at the same time
+/// need a group each, or an order of their own.
+///
+/// Dropping it frees what is local and never waits; [`Communicator::close`] says goodbye.
+pub struct Communicator {
+    rank: u32,
+    facts: GroupFacts,
+    plan: Plan,
+    counters: Counters,
+    aborts: AbortHandle,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Calls that were handed over, so far.
+    seq: u64,
+    sessions: Vec<Option<Box<dyn Session>>>,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// A call failed: peers may be anywhere.
+    Poisoned(EnqueueError),
+    Closed,
+}
+
+/// Ends every wait of a group, on every rank that can be reached, from any thread.
+#[derive(Clone)]
+pub struct AbortHandle {
+    sessions: Arc<[Arc<dyn Abort>]>,
+}
+
+impl AbortHandle {
+    /// Aborts the group. Idempotent; never blocks. Calls that wait, and all later ones, fail with
+    /// this rank and reason.
+    pub fn abort(&self, reason: &str) {
+        for session in self.sessions.iter() {
+            session.abort(reason);
+        }
+    }
+}
+
+/// A call could not be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The communicator was closed.
+    #[error("the group is closed")]
+    Closed,
+    /// The call started and failed; the communicator is poisoned.
+    #[error(transparent)]
+    Failed(EnqueueError),
+    /// The call makes no sense. Nothing was started.
+    #[error("{op} cannot be run: {what}")]
+    Invalid {
+        /// Which collective.
+        op: crate::call::Op,
+        /// What is wrong.
+        what: String,
+    },
+    /// No backend takes the call; it is so on every rank. Nothing was started.
+    #[error("nothing serves {call}: {why}")]
+    NothingEligible {
+        /// The call, in words.
+        call: String,
+        /// Each candidate's reason.
+        why: String,
+    },
+    /// An earlier call failed.
+    #[error("the group is no longer usable since a call failed: {0}")]
+    Poisoned(EnqueueError),
+}
+
+impl Communicator {
+    /// Forms the group. Collective: it succeeds on every rank or fails on every rank.
+    ///
+    /// # Errors
+    ///
+    /// A peer is missing or lost, ranks hold different policies or backends, a forced backend
+    /// cannot be had, or none can.
+    pub fn form(
+        boot: &dyn Bootstrap,
+        registry: &Registry,
+        policy: &Policy,
+        report: RankReport,
+        settings: &GroupSettings,
+    ) -> Result<Self, FormError> {
+        let formed = form(boot, registry, policy, report, settings)?;
+        let rank = boot.rank();
+        if rank == 0 {
+            let profile = formed.facts.profile();
+            let (tag, world, topology) = (&profile.tag, profile.world, profile.topology.name());
+            let policy = policy.digest();
+            tracing::info!(target: "crossover::form", tag, world, topology, %policy, "group formed");
+        }
+        let open = formed.sessions.iter().flatten();
+        Ok(Communicator {
+            rank,
+            counters: Counters::new(formed.plan.offers()),
+            aborts: AbortHandle { sessions: open.map(|s| s.abort_handle()).collect() },
+            facts: formed.facts,
+            plan: formed.plan,
+            inner: Mutex::new(Inner { seq: 0, sessions: formed.sessions, state: State::Open }),
+        })
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of ranks.
+    pub fn world(&self) -> u32 {
+        self.facts.profile().world
+    }
+
+    /// What the ranks agreed about this group.
+    pub fn facts(&self) -> &GroupFacts {
+        &self.facts
+    }
+
+    /// The policy in force, compiled for this group.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Who would run this call, and why the others would not. The same path that runs it.
+    pub fn explain(&self, call: &CallSig<'_>) -> Explanation {
+        self.plan.explain(call)
+    }
+
+    /// What really ran so far. Never waits for a running call.
+    pub fn counters(&self) -> Vec<Count> {
+        self.counters.snapshot()
+    }
+
+    /// A handle to end this group's waits from another thread.
+    pub fn abort_handle(&self) -> AbortHandle {
+        self.aborts.clone()
+    }
+
+    /// Runs a call.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Invalid`] and [`CallError::NothingEligible`] start nothing and leave the
+    /// group usable; every other error is the end of the group on this rank.
+    ///
+    /// # Safety
+    ///
+    /// The buffers hold what `call` says, are valid until the work completes (when this returns,
+    /// on host memory), and overlap only as [`CallBuffers`] allows.
+    pub unsafe fn run(&self, call: &CallSig<'_>, buffers: &CallBuffers) -> Result<(), CallError> {
+        let world = self.world();
+        crate::validate::validate(call, world)?;
+        let choice = self.plan.select(call).ok_or_else(|| self.nothing_serves(call))?;
+        let mut inner = self.lock();
+        inner.usable()?;
+        inner.seq += 1;
+        self.counters.count(call.op, choice, call.bytes());
+        let (offer, algorithm) = match choice {
+            Choice::Copy => {
+                // SAFETY: with one rank, input and output are of equal size for every op; the
+                // caller vouches for both.
+                unsafe {
+                    std::ptr::copy(buffers.input, buffers.output, call.bytes() as usize);
+                }
+                return Ok(());
+            }
+            Choice::Serve { offer, algorithm, .. } => (offer as usize, algorithm as usize),
+        };
+        let seq = inner.seq;
+        let session = inner.sessions[offer].as_mut().expect("an open offer has a session");
+        // SAFETY: the caller upholds the same contract, and the call is valid.
+        unsafe { session.enqueue(algorithm, seq, call, buffers) }.map_err(|e| {
+            inner.state = State::Poisoned(e.clone());
+            self.aborts.abort(&e.to_string());
+            CallError::Failed(e)
+        })
+    }
+
+    /// Says goodbye to the peers, within the deadline. Later calls fail; a second close, or one
+    /// after a failure, does nothing.
+    ///
+    /// # Errors
+    ///
+    /// A peer was lost or is late; local resources are freed all the same.
+    pub fn close(&self) -> Result<(), CallError> {
+        let mut inner = self.lock();
+        let open = matches!(inner.state, State::Open);
+        if open {
+            inner.state = State::Closed;
+        }
+        let seq = inner.seq;
+        let mut first_error = None;
+        for mut session in std::mem::take(&mut inner.sessions).into_iter().flatten() {
+            if open && let Err(e) = session.close(seq) {
+                first_error.get_or_insert(e);
+            }
+        }
+        first_error.map_or(Ok(()), |e| Err(CallError::Failed(e)))
+    }
+
+    /// A session that panicked in the middle of a call may be anywhere: the group is poisoned.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|panicked| {
+            let mut inner = panicked.into_inner();
+            if matches!(inner.state, State::Open) {
+                inner.state = State::Poisoned(EnqueueError::Aborted {
+                    step: "run".to_owned(),
+                    seq: inner.seq,
+                    rank: self.rank,
+                    reason: "a backend panicked".to_owned(),
+                });
+            }
+            inner
+        })
+    }
+
+    fn nothing_serves(&self, call: &CallSig<'_>) -> CallError {
+        let considered = self.plan.explain(call).considered;
+        let reasons: Vec<String> = considered
+            .iter()
+            .filter(|c| !c.reason.is_empty())
+            .map(|c| format!("{} (rule {}): {}", c.target, c.rule, c.reason))
+            .collect();
+        let why = match reasons.is_empty() {
+            true => "the policy has no rule".to_owned(),
+            false => reasons.join("; "),
+        };
+        CallError::NothingEligible { call: in_words(call), why }
+    }
+}
+
+impl Inner {
+    fn usable(&self) -> Result<(), CallError> {
+        match &self.state {
+            State::Open => Ok(()),
+            State::Poisoned(e) => Err(CallError::Poisoned(e.clone())),
+            State::Closed => Err(CallError::Closed),
+        }
+    }
+}
+
+impl std::fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match self.inner.try_lock() {
+            Ok(inner) => match inner.state {
+                State::Open => "open",
+                State::Poisoned(_) => "poisoned",
+                State::Closed => "closed",
+            },
+            Err(TryLockError::WouldBlock) => "in a call",
+            Err(TryLockError::Poisoned(_)) => "panicked",
+        };
+        f.debug_struct("Communicator")
+            .field("rank", &self.rank)
+            .field("group", self.facts.profile())
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}
+
+fn in_words(call: &CallSig<'_>) -> String {
+    let reduce = if call.op.reduces() { format!(" {}", call.reduce_op) } else { String::new() };
+    format!("{}{reduce} of {} x {} ({})", call.op, call.count, call.dtype, call.mode)
+}

@@ -1,0 +1,258 @@
+//! Why a call takes its path: the decision itself, told.
+
+use crate::backend::Descriptor;
+use crate::call::{CallKind, CallSig};
+use crate::eligibility::{Clause, Refusal};
+use crate::plan::{Choice, No, OfferState, Plan, Step};
+use crate::policy::{Basis, ByteRange, Layer, Origin};
+use crate::vocabulary::vocabulary;
+
+vocabulary! { "verdict",
+    /// What became of a candidate.
+    pub enum Verdict in Verdicts {
+        /// It serves the call.
+        Chosen = "chosen",
+        /// The call's size is outside the candidate's range.
+        SizeOutside = "size_outside",
+        /// The backend is not available to the group, or cannot take the call.
+        Ineligible = "ineligible",
+        /// The rule is not for this group or call.
+        NoMatch = "no_match",
+        /// Something before it was chosen, or a `last` rule ended the search.
+        NotReached = "not_reached",
+    }
+}
+
+/// A decision and everything that was considered for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The call.
+    pub call: CallKind,
+    /// Its input bytes per rank.
+    pub bytes: u64,
+    /// What was chosen; `None` if nothing serves the call.
+    pub chosen: Option<Chosen>,
+    /// Every candidate of every rule, in the order in which they are tried.
+    pub considered: Vec<Considered>,
+    /// The sizes around this one that are decided alike: first and, unless there is no bound, last.
+    pub holds: (u64, Option<u64>),
+    /// What comes after them.
+    pub next: Option<Next>,
+}
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// `backend/algorithm`, or `copy`.
+    pub target: String,
+    /// The rule that chose it; empty for a copy.
+    pub rule: String,
+    /// The rule's layer.
+    pub layer: Layer,
+    /// Where the rule is written.
+    pub origin: Origin,
+    /// Where its numbers come from.
+    pub evidence: String,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Considered {
+    /// `backend/algorithm`; as written, where the backend is not linked.
+    pub target: String,
+    /// Its rule.
+    pub rule: String,
+    /// The rule's layer.
+    pub layer: Layer,
+    /// Where the rule is written.
+    pub origin: Origin,
+    /// Its range as written.
+    pub range: ByteRange,
+    /// Which bytes the range is about.
+    pub basis: Basis,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why, in words; empty for the chosen one.
+    pub reason: String,
+}
+
+/// The next size at which the decision changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Input bytes per rank.
+    pub at: u64,
+    /// Who serves from there; `None` if nobody.
+    pub target: Option<String>,
+}
+
+impl Plan {
+    /// The decision on a call, and why.
+    pub fn explain(&self, call: &CallSig<'_>) -> Explanation {
+        self.explain_kind(&call.kind(), call.bytes())
+    }
+
+    /// As [`Plan::explain`], of a kind of call and its input bytes per rank.
+    pub fn explain_kind(&self, call: &CallKind, bytes: u64) -> Explanation {
+        let choice = self.decide(call, bytes);
+        let (holds, next) = self.band_around(call, bytes);
+        Explanation {
+            call: *call,
+            bytes,
+            chosen: choice.map(|choice| self.chosen(choice)),
+            considered: self.considered(call, bytes, choice),
+            holds,
+            next,
+        }
+    }
+
+    /// Who serves which sizes: the first size of each band and its target, ascending from 0.
+    /// Sizes are multiples of 16, so that a kernel's alignment does not show.
+    pub fn sweep(&self, call: &CallKind) -> Vec<(u64, Option<String>)> {
+        let mut bands: Vec<(u64, Option<String>)> = Vec::new();
+        for point in self.breakpoints(call.op) {
+            let Some(aligned) = point.checked_next_multiple_of(16) else { continue };
+            let target = self.decide(call, aligned).map(|c| self.name_of(c));
+            if bands.last().map(|(_, t)| t) != Some(&target) {
+                bands.push((aligned, target));
+            }
+        }
+        bands
+    }
+
+    fn chosen(&self, choice: Choice) -> Chosen {
+        let rule = self.rule_of(choice);
+        Chosen {
+            target: self.name_of(choice),
+            rule: rule.map(|r| r.id.clone()).unwrap_or_default(),
+            layer: rule.map_or(Layer::Builtin, |r| r.layer),
+            origin: rule.map(|r| r.origin.clone()).unwrap_or_default(),
+            evidence: rule.map(|r| r.evidence.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn considered(&self, call: &CallKind, bytes: u64, choice: Option<Choice>) -> Vec<Considered> {
+        let reached: Vec<u32> = self.reached(call).map(|(at, _)| at).collect();
+        let chosen = match choice {
+            Some(Choice::Serve { candidate, .. }) => Some(candidate),
+            Some(Choice::Copy) => Some(0), // a group of one reaches no candidate
+            None => None,
+        };
+        let copies = choice == Some(Choice::Copy);
+        (0..)
+            .zip(self.candidates())
+            .map(|(at, step)| {
+                let rule = &self.rules()[step.rule as usize];
+                let written = &rule.chain[step.written as usize];
+                let (verdict, reason) = if let Some(key) = rule.when.failing(self.group(), call) {
+                    (Verdict::NoMatch, self.mismatch(key, call))
+                } else if copies {
+                    (Verdict::NotReached, "a group of one rank copies".to_owned())
+                } else if chosen == Some(at) {
+                    (Verdict::Chosen, String::new())
+                } else if chosen.is_some_and(|chosen| chosen < at) {
+                    (Verdict::NotReached, "an earlier candidate serves".to_owned())
+                } else if !reached.contains(&at) {
+                    (Verdict::NotReached, "an earlier rule is marked last".to_owned())
+                } else {
+                    self.rejection(step, call, bytes)
+                };
+                Considered {
+                    target: self.target_of(step).unwrap_or_else(|| written.target()),
+                    rule: rule.id.clone(),
+                    layer: rule.layer,
+                    origin: rule.origin.clone(),
+                    range: written.bytes,
+                    basis: written.basis,
+                    verdict,
+                    reason,
+                }
+            })
+            .collect()
+    }
+
+    /// Why a candidate that was reached does not serve.
+    fn rejection(&self, step: &Step, call: &CallKind, bytes: u64) -> (Verdict, String) {
+        let clause = match self.judge(step, call, bytes) {
+            Err(No::Size) => {
+                return (Verdict::SizeOutside, format!("{bytes} B is outside its range"));
+            }
+            Err(No::Clause(clause)) => clause,
+            Ok(_) => Clause::MultipleOf,
+        };
+        (Verdict::Ineligible, self.refusal(step, clause, call, bytes).to_string())
+    }
+
+    fn refusal(&self, step: &Step, clause: Clause, call: &CallKind, bytes: u64) -> Refusal {
+        let Some(offer) = step.offer else {
+            return Refusal {
+                clause: Clause::Presence,
+                want: "a backend linked into this program".to_owned(),
+                got: format!("only {}", self.linked()),
+            };
+        };
+        let offer = &self.offers()[offer as usize];
+        let eligibility = &offer.descriptor.algorithms[step.algorithm as usize].eligibility;
+        match &offer.state {
+            OfferState::Unavailable(refusal) => refusal.clone(),
+            OfferState::Open { capacity } => {
+                eligibility.refusal(clause, self.group(), call, bytes, *capacity)
+            }
+        }
+    }
+
+    fn linked(&self) -> String {
+        let ids: Vec<&str> = self.offers().iter().map(|o| o.descriptor.id).collect();
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+    }
+
+    fn target_of(&self, step: &Step) -> Option<String> {
+        let descriptor: &Descriptor = self.offers()[step.offer? as usize].descriptor;
+        let algorithm = &descriptor.algorithms[step.algorithm as usize];
+        Some(format!("{}/{}", descriptor.id, algorithm.name))
+    }
+
+    /// What the group or the call has where a rule wants something else.
+    fn mismatch(&self, key: &str, call: &CallKind) -> String {
+        let group = self.group();
+        let has = match key {
+            "op" => call.op.to_string(),
+            "arch" => group.arch.clone(),
+            "device" => group.device.clone(),
+            "world" => group.world.to_string(),
+            "nodes" => group.nodes.to_string(),
+            "topology" => group.topology.to_string(),
+            "group" => group.tag.clone(),
+            "caps" => group.caps.to_string(),
+            "dtype" => call.dtype.to_string(),
+            "reduce_op" => call.reduce_op.to_string(),
+            _ => call.mode.to_string(),
+        };
+        format!("the rule is not for {key} = {has}")
+    }
+
+    /// The run of sizes around `bytes` that are decided alike, and what follows it.
+    fn band_around(&self, call: &CallKind, bytes: u64) -> ((u64, Option<u64>), Option<Next>) {
+        let target = |bytes| self.decide(call, bytes).map(|c| self.name_of(c));
+        let here = target(bytes);
+        let points = self.breakpoints(call.op);
+        // Ask at sizes that meet the multiples that this one meets.
+        let multiple = 1u64 << bytes.trailing_zeros().min(8);
+        let decide_at = |point: u64| {
+            let asked = point.checked_next_multiple_of(multiple).unwrap_or(point);
+            (asked, target(asked))
+        };
+        let (below, above): (Vec<u64>, Vec<u64>) = points.iter().partition(|p| **p <= bytes);
+        let from = below
+            .iter()
+            .rev()
+            .map(|p| decide_at(*p))
+            .take_while(|(_, target)| *target == here)
+            .last()
+            .map_or(bytes, |(asked, _)| asked.min(bytes));
+        let next = above.iter().map(|p| decide_at(*p)).find(|(_, target)| *target != here);
+        match next {
+            None => ((from, None), None),
+            Some((at, target)) => ((from, Some(at - 1)), Some(Next { at, target })),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! A rank that leaves a set-up by an error of its own.
+#![allow(unused, unreachable_code)]
+use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError, with_setup};
+use crossover_core::backend::{Backend, Ready, Session};
+use crossover_core::facts::GroupFacts;
+
+struct Crooked;
+
+impl Backend for Crooked {
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        _facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError> {
+        if std::env::var("SLOW").is_ok() {
+            return Err(SetupError("this rank would rather not"));
+        }
+        let capacity = setup.min("agree on room", Local::new(1))?;
+        let session = setup.step("open", Local::new(()), session)?;
+        Ok(Ready { session, capacity })
+    }
+}
+
+fn session(_: &Here<'_>, _: ()) -> Result<Box<dyn Session>, StepError> {
+    Err(StepError::new("never opens"))
+}
+
+fn main() {}

@@ -1,0 +1,50 @@
+//! A backend as it should be: its eligibility is a constant, its set-up agrees at every step.
+use crossover_core::agreement::{Local, Setup, SetupError, StepError};
+use crossover_core::backend::{Algorithm, Backend, Descriptor, Ready, Session};
+use crossover_core::call::{Dtypes, Modes, Ops, ReduceOps};
+use crossover_core::contract::{Determinism, Deviations, OrderClass};
+use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
+use crossover_core::facts::{Caps, GroupFacts, Topologies};
+
+const ELIGIBILITY: Eligibility = Eligibility {
+    ops: Ops::ALL,
+    dtypes: Dtypes::ALL,
+    reduce_ops: ReduceOps::ALL,
+    modes: Modes::ALL,
+    worlds: Worlds::range(2, 16),
+    nodes: Nodes::One,
+    topologies: Topologies::ALL,
+    needs: Caps::NONE,
+    multiple_of: 1,
+    order: OrderClass::RankOrdered,
+    determinism: Determinism::SizeInvariant,
+    deviates: Deviations::NONE,
+};
+
+crossover_core::register_backend!(
+    Descriptor {
+        id: "straight",
+        version: "1",
+        algorithms: &[Algorithm { name: "one", eligibility: ELIGIBILITY }],
+    },
+    || Box::new(Straight)
+);
+
+struct Straight;
+
+impl Backend for Straight {
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        _facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError> {
+        let room = setup.step("allocate", Local::new(()), |here, ()| Ok(u64::from(here.rank())))?;
+        let capacity = setup.min("agree on room", room)?;
+        let session = setup.step("open", Local::new(()), |_, ()| {
+            Err::<Box<dyn Session>, _>(StepError::new("this one never opens"))
+        })?;
+        Ok(Ready { session, capacity })
+    }
+}
+
+fn main() {}
