@@ -1,0 +1,483 @@
+//! The suite that every algorithm of every backend is put through, written once. A backend's test
+//! file is one line: `crossover_tests::conformance!(one_shot => "host/one_shot");`.
+//!
+//! Every call has new data, every output is poisoned before, every input after. Results are
+//! compared bit for bit with [`reference`](crate::reference).
+
+use std::time::Duration;
+
+use crossover_core::call::{CallBuffers, CallSig, Dtype, Mode, Op, ReduceOp, Split};
+use crossover_core::communicator::{CallError, Communicator};
+use crossover_core::contract::Contract;
+
+use crate::data::{Rng, Values, fill};
+use crate::groups::{Plan, run};
+use crate::reference;
+
+/// Instantiates the suite: one module of tests for each algorithm.
+#[macro_export]
+macro_rules! conformance {
+    ($($name:ident => $target:literal),+ $(,)?) => {$(
+        mod $name {
+            $crate::conformance!(@tests $target:
+                every_op_dtype_and_reduce_op, sizes_around_every_edge, every_world,
+                misaligned_buffers, in_place, counts_per_rank, copies_keep_every_bit,
+                order_of_addition, input_is_free_on_return, mixed_calls_with_lagging_ranks,
+                several_groups_at_once, two_threads_on_one_group, empty_calls_advance_together,
+                different_calls_end_alike_on_all_ranks, nonsense_is_refused_and_harmless,
+                counters_and_explain_tell_what_ran
+            );
+        }
+    )+};
+    (@tests $target:literal: $($test:ident),+) => {$(
+        #[test]
+        fn $test() {
+            $crate::conformance::$test($target);
+        }
+    )+};
+}
+
+/// One call of the suite.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// The call.
+    pub call: CallSig<'a>,
+    /// Its data.
+    pub values: Values,
+    /// Makes the data of this call its own.
+    pub seed: u64,
+    /// Bytes by which both buffers are off a 64-byte boundary.
+    pub offset: usize,
+    /// Input and output share memory, as far as the op allows.
+    pub in_place: bool,
+}
+
+impl<'a> Case<'a> {
+    /// An even, aligned, out-of-place sum over exact values.
+    pub fn new(op: Op, dtype: Dtype, count: usize, seed: u64) -> Self {
+        let call = CallSig {
+            op,
+            dtype,
+            reduce_op: ReduceOp::Sum,
+            count,
+            mode: Mode::Eager,
+            root: 0,
+            split: Split::Even,
+            contract: Contract::DEFAULT,
+        };
+        Case { call, values: Values::Exact, seed, offset: 0, in_place: false }
+    }
+
+    /// Runs it and compares the result.
+    ///
+    /// # Panics
+    ///
+    /// If the call fails or its result differs from the reference in a bit.
+    #[track_caller]
+    pub fn check(&self, comm: &Communicator) {
+        let (rank, world) = (comm.rank() as usize, comm.world() as usize);
+        let call = self.sized_for(world);
+        let inputs: Vec<Vec<u8>> = (0..world).map(|r| input_of(self, &call, r)).collect();
+        let want = reference::output(&call, rank, &inputs);
+        let got = self.run(comm, &call, &inputs[rank], want.len()).expect("the call succeeds");
+        if let Some(at) = got.iter().zip(&want).position(|(a, b)| a != b) {
+            let element = at / call.dtype.size();
+            panic!("rank {rank} of {world}, {call:?}, {self}: element {element} is wrong");
+        }
+        assert_eq!(got.len(), want.len());
+    }
+
+    /// Ops that split a tensor need a count that divides.
+    fn sized_for(&self, world: usize) -> CallSig<'a> {
+        let even = matches!(self.call.split, Split::Even);
+        let count = match self.call.op {
+            Op::ReduceScatter | Op::AllToAll if even => self.call.count.next_multiple_of(world),
+            _ => self.call.count,
+        };
+        CallSig { count, root: self.call.root % world as u32, ..self.call }
+    }
+
+    fn run(
+        &self,
+        comm: &Communicator,
+        call: &CallSig<'_>,
+        input: &[u8],
+        out_len: usize,
+    ) -> Result<Vec<u8>, CallError> {
+        const POISON: u8 = 0xa5;
+        let own = match (call.op, call.split) {
+            (Op::AllGather | Op::ReduceScatter, Split::PerRank(counts)) => {
+                counts[..comm.rank() as usize].iter().sum::<usize>() * call.dtype.size()
+            }
+            (Op::AllGather, Split::Even) => comm.rank() as usize * input.len(),
+            (Op::ReduceScatter, Split::Even) => comm.rank() as usize * out_len,
+            _ => 0,
+        };
+        let mut a = Aligned::poisoned(input.len().max(out_len), self.offset, POISON);
+        let mut b = Aligned::poisoned(out_len, self.offset, POISON);
+        let (input_at, output_at) = match (self.in_place, call.op) {
+            (false, _) => (a.start(), b.start()),
+            // The input is this rank's part of the output.
+            (true, Op::AllGather) => (a.start().wrapping_add(own), a.start()),
+            // The output is this rank's part of the input.
+            (true, Op::ReduceScatter) => (a.start(), a.start().wrapping_add(own)),
+            (true, _) => (a.start(), a.start()),
+        };
+        let buffers = CallBuffers { input: input_at, output: output_at, stream: 0 };
+        // SAFETY: both places lie within `a` or `b`, which hold the larger of input and output.
+        let output = unsafe {
+            std::ptr::copy_nonoverlapping(input.as_ptr(), input_at, input.len());
+            comm.run(call, &buffers)?;
+            let output = std::slice::from_raw_parts(output_at, out_len).to_vec();
+            // The input may be overwritten as soon as the call has returned.
+            std::ptr::write_bytes(input_at, !POISON, input.len());
+            output
+        };
+        a.check_borders(POISON);
+        b.check_borders(POISON);
+        Ok(output)
+    }
+}
+
+impl std::fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Case { values, seed, offset, in_place, .. } = self;
+        write!(f, "{values:?} seed {seed} offset {offset} in_place {in_place}")
+    }
+}
+
+/// Bytes of one rank's input.
+fn input_of(case: &Case<'_>, call: &CallSig<'_>, rank: usize) -> Vec<u8> {
+    let count = match (call.op, call.split) {
+        (Op::AllGather, Split::PerRank(counts)) => counts[rank],
+        _ => call.count,
+    };
+    fill(case.values, call.dtype, call.reduce_op, &mut Rng::new(case.seed, rank as u32), count)
+}
+
+/// A buffer at a chosen distance from a 64-byte boundary, with poisoned borders.
+struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    const BORDER: usize = 64;
+
+    fn poisoned(len: usize, offset: usize, poison: u8) -> Self {
+        let memory = vec![poison; len + offset + 3 * Self::BORDER];
+        let start = memory.as_ptr().align_offset(64) + Self::BORDER + offset;
+        Aligned { memory, start, len }
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        self.memory[self.start..].as_mut_ptr()
+    }
+
+    fn check_borders(&self, poison: u8) {
+        let before = &self.memory[..self.start];
+        let after = &self.memory[self.start + self.len..];
+        assert!(before.iter().chain(after).all(|b| *b == poison), "a write outside the buffer");
+    }
+}
+
+/// All of them, with a count that is no multiple of anything.
+pub fn every_op_dtype_and_reduce_op(target: &str) {
+    run(3, &Plan::forcing(target), |comm| {
+        let mut seed = 0;
+        for &op in Op::ALL {
+            for &dtype in Dtype::ALL {
+                let reduce_ops = if op.reduces() { ReduceOp::ALL } else { &[ReduceOp::Sum] };
+                for &reduce_op in reduce_ops {
+                    seed += 1;
+                    let mut case = Case::new(op, dtype, 257, seed);
+                    case.call.reduce_op = reduce_op;
+                    case.call.root = seed as u32;
+                    case.check(comm);
+                }
+            }
+        }
+    });
+}
+
+/// Counts around vector widths, cache lines, pages and the chunks of the backend.
+pub fn sizes_around_every_edge(target: &str) {
+    let around = |n: usize| [n - 1, n, n + 1];
+    let small = (0..40).chain([16, 64, 256, 1024, 4096].into_iter().flat_map(around));
+    let large = [1 << 14, 1 << 16, 1 << 17, 3 << 16, 1 << 18].into_iter().flat_map(around);
+    let counts: Vec<usize> = small.chain(large).collect();
+    run(2, &Plan::forcing(target), |comm| {
+        for (seed, &count) in counts.iter().enumerate() {
+            for &op in Op::ALL {
+                Case::new(op, Dtype::F32, count, seed as u64).check(comm);
+            }
+            Case::new(Op::AllReduce, Dtype::Bf16, count, seed as u64).check(comm);
+            Case::new(Op::AllReduce, Dtype::F64, count, seed as u64).check(comm);
+        }
+    });
+}
+
+/// 1 to 9, and 16.
+pub fn every_world(target: &str) {
+    for world in (1..=9).chain([16]) {
+        run(world, &Plan::forcing(target), |comm| {
+            for (seed, count) in [1, 5, 16, 1000, 70_001].into_iter().enumerate() {
+                for &op in Op::ALL {
+                    let mut case = Case::new(op, Dtype::Bf16, count, seed as u64);
+                    case.call.root = world - 1;
+                    case.check(comm);
+                }
+            }
+        });
+    }
+}
+
+/// Every offset from a 16-byte boundary, another on each rank.
+pub fn misaligned_buffers(target: &str) {
+    run(3, &Plan::forcing(target), |comm| {
+        for offset in 0..16 {
+            for &op in Op::ALL {
+                for dtype in [Dtype::F32, Dtype::Bf16, Dtype::I64] {
+                    let mut case = Case::new(op, dtype, 1003, offset as u64);
+                    case.offset = offset + comm.rank() as usize;
+                    case.check(comm);
+                }
+            }
+        }
+    });
+}
+
+/// One buffer for input and output, from a few bytes to several chunks.
+pub fn in_place(target: &str) {
+    run(4, &Plan::forcing(target), |comm| {
+        for (seed, count) in [1, 31, 4096, 300_001].into_iter().enumerate() {
+            for &op in Op::ALL {
+                let mut case = Case::new(op, Dtype::I32, count, seed as u64);
+                case.in_place = true;
+                case.check(comm);
+            }
+        }
+    });
+}
+
+/// Uneven counts, zeros among them; and even counts, which must give what the even call gives.
+pub fn counts_per_rank(target: &str) {
+    let plan = Plan::forcing(target);
+    let uneven: [&[usize]; 6] =
+        [&[3, 0, 5], &[0, 0, 7], &[70_000, 1, 140_000], &[0, 0, 0], &[1, 1, 1], &[64, 64, 64]];
+    run(3, &plan, |comm| {
+        for (seed, counts) in uneven.into_iter().enumerate() {
+            for dtype in [Dtype::F32, Dtype::U8] {
+                for in_place in [false, true] {
+                    let largest = counts.iter().copied().max().expect("three of them");
+                    let mut gather = Case::new(Op::AllGather, dtype, largest, seed as u64);
+                    gather.call.split = Split::PerRank(counts);
+                    gather.in_place = in_place;
+                    gather.check(comm);
+                    let total = counts.iter().sum();
+                    let mut scatter = Case::new(Op::ReduceScatter, dtype, total, seed as u64);
+                    scatter.call.split = Split::PerRank(counts);
+                    scatter.in_place = in_place;
+                    scatter.check(comm);
+                }
+            }
+        }
+        let even = comm.signature::<f32>(Op::AllGather, 64);
+        let listed = CallSig { split: Split::PerRank(&[64, 64, 64]), ..even };
+        assert_eq!(comm.plan().select(&even), comm.plan().select(&listed));
+    });
+}
+
+/// NaN payloads, infinities, subnormals and -0.0 arrive as they left.
+pub fn copies_keep_every_bit(target: &str) {
+    run(2, &Plan::forcing(target), |comm| {
+        for op in [Op::AllGather, Op::Broadcast, Op::AllToAll] {
+            for &dtype in Dtype::ALL {
+                let mut case = Case::new(op, dtype, 2048, dtype as u64);
+                case.values = Values::Bits;
+                case.check(comm);
+            }
+        }
+    });
+}
+
+/// Values whose sum depends on the order: the class `rank_ordered`, at many sizes and worlds.
+pub fn order_of_addition(target: &str) {
+    for world in [2, 3, 5, 8] {
+        run(world, &Plan::forcing(target), |comm| {
+            for (seed, count) in [1, 17, 1000, 33_333].into_iter().enumerate() {
+                for op in [Op::AllReduce, Op::ReduceScatter] {
+                    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64, Dtype::F8E4M3] {
+                        let fewer = if dtype == Dtype::F8E4M3 { count.min(100) } else { count };
+                        for reduce_op in [ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max] {
+                            let mut case = Case::new(op, dtype, fewer, seed as u64);
+                            case.values = Values::Rough;
+                            case.call.reduce_op = reduce_op;
+                            case.check(comm);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// A lagging rank must not read what its peers have put into their inputs since.
+pub fn input_is_free_on_return(target: &str) {
+    run(3, &Plan::forcing(target), |comm| {
+        for seed in 0..200 {
+            if seed % 3 == u64::from(comm.rank()) {
+                std::thread::sleep(Duration::from_micros(seed % 7 * 30));
+            }
+            let op = Op::ALL[seed as usize % Op::ALL.len()];
+            Case::new(op, Dtype::F32, 1 + (seed as usize * 37) % 3000, seed).check(comm);
+        }
+    });
+}
+
+/// Sizes and ops that change from call to call while every rank lags now and then.
+pub fn mixed_calls_with_lagging_ranks(target: &str) {
+    run(4, &Plan::forcing(target), |comm| {
+        let mut shape = Rng::new(1, 0); // the same on every rank
+        let mut delay = Rng::new(2, comm.rank()); // not the same
+        for seed in 0..250 {
+            let op = Op::ALL[shape.below(5) as usize];
+            let dtype = Dtype::ALL[shape.below(10) as usize];
+            let count = [0, 1, 7, 1000, 40_000, 270_001][shape.below(6) as usize];
+            let mut case = Case::new(op, dtype, count, seed);
+            case.call.root = shape.below(4) as u32;
+            case.in_place = shape.below(2) == 1;
+            if delay.below(8) == 0 {
+                std::thread::sleep(Duration::from_micros(delay.below(400)));
+            }
+            case.check(comm);
+        }
+    });
+}
+
+/// Two groups of the same ranks, used by turns and by two threads of each rank.
+pub fn several_groups_at_once(target: &str) {
+    let plan = Plan::forcing(target);
+    std::thread::scope(|scope| {
+        for group in 0..3u64 {
+            let plan = &plan;
+            scope.spawn(move || {
+                run(2, plan, |comm| {
+                    for seed in 0..100 {
+                        Case::new(Op::AllReduce, Dtype::I32, 999, group << 32 | seed).check(comm);
+                    }
+                })
+            });
+        }
+    });
+}
+
+/// Calls of two threads on one group are run one after the other: none hangs, none is mixed up.
+pub fn two_threads_on_one_group(target: &str) {
+    run(2, &Plan::forcing(target), |comm| {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        // Whichever thread of the peer this meets, it gives ones too.
+                        let mut data = [1i32; 33];
+                        comm.all_reduce_in_place(&mut data, ReduceOp::Sum).expect("it runs");
+                        assert_eq!(data, [2; 33]);
+                    }
+                });
+            }
+        });
+        let calls: u64 = comm.counters().iter().map(|c| c.calls).sum();
+        assert_eq!(calls, 400);
+    });
+}
+
+/// Nothing to move is still a call.
+pub fn empty_calls_advance_together(target: &str) {
+    run(3, &Plan::forcing(target), |comm| {
+        for seed in 0..20 {
+            for &op in Op::ALL {
+                Case::new(op, Dtype::F32, 0, seed).check(comm);
+            }
+            Case::new(Op::AllReduce, Dtype::F32, 5, seed).check(comm);
+        }
+        let empty = comm.counters().into_iter().filter(|c| c.at_least == 0);
+        assert_eq!(empty.map(|c| c.calls).sum::<u64>(), 100);
+    });
+}
+
+/// One rank calls something else: every rank gets the same sentence, which names it.
+pub fn different_calls_end_alike_on_all_ranks(target: &str) {
+    let plan = Plan::forcing(target).deadline(Duration::from_secs(20));
+    type Odd = fn(&mut CallSig<'static>);
+    let odd: [(&str, Odd); 6] = [
+        ("count", |c| c.count = 409_600),
+        ("dtype", |c| c.dtype = Dtype::I32),
+        ("reduce", |c| c.reduce_op = ReduceOp::Max),
+        ("op", |c| c.op = Op::AllGather),
+        ("root", |c| (c.op, c.root) = (Op::Broadcast, 1)),
+        ("count", |c| c.count = 0),
+    ];
+    for (field, change) in odd {
+        let errors = run(4, &plan, |comm| {
+            let mut call = comm.signature::<f32>(Op::AllReduce, 3000);
+            if field == "root" {
+                call.op = Op::Broadcast;
+            }
+            if comm.rank() == 2 {
+                change(&mut call);
+            }
+            let (input, mut output) = (vec![1u8; 1 << 22], vec![0u8; 1 << 23]);
+            let buffers =
+                CallBuffers { input: input.as_ptr(), output: output.as_mut_ptr(), stream: 0 };
+            // SAFETY: both buffers are larger than any of these calls needs.
+            let error = unsafe { comm.run(&call, &buffers) }.expect_err("the calls differ");
+            // And the group stays unusable, at once.
+            let again = comm.all_reduce_in_place(&mut [1f32], ReduceOp::Sum);
+            assert!(matches!(again, Err(CallError::Poisoned(_))), "{again:?}");
+            error.to_string()
+        });
+        assert!(errors.iter().all(|e| *e == errors[0]), "{field}: {errors:#?}");
+        assert!(errors[0].contains("rank 2") && errors[0].contains(field), "{field}: {}", errors[0]);
+    }
+}
+
+/// Calls that make no sense start nothing, on any rank.
+pub fn nonsense_is_refused_and_harmless(target: &str) {
+    run(2, &Plan::forcing(target), |comm| {
+        let bad = [
+            comm.broadcast(&mut [0f32; 4], 2),
+            comm.reduce_scatter(&[0f32; 5], &mut [0f32; 2], ReduceOp::Sum),
+            comm.all_to_all(&[0f32; 3], &mut [0f32; 3]),
+            comm.all_gather(&[0f32; 3], &mut [0f32; 5]),
+            comm.all_gather_v(&[0f32; 3], &[3], &mut [0f32; 3]),
+            comm.all_gather_v(&[0f32; 1], &[usize::MAX, 1], &mut [0f32; 3]),
+        ];
+        for refused in bad {
+            assert!(matches!(refused, Err(CallError::Invalid { .. })), "{refused:?}");
+        }
+        Case::new(Op::AllReduce, Dtype::F32, 11, 1).check(comm);
+    });
+}
+
+/// The counters say what ran, and `explain` says the same before.
+pub fn counters_and_explain_tell_what_ran(target: &str) {
+    run(2, &Plan::forcing(target), |comm| {
+        let call = comm.signature::<f32>(Op::AllReduce, 100);
+        let explained = comm.explain(&call).chosen.expect("it is served").target;
+        assert!(explained.starts_with(target), "{explained} for {target}");
+        for seed in 0..5 {
+            Case::new(Op::AllReduce, Dtype::F32, 100, seed).check(comm);
+        }
+        let counters = comm.counters();
+        assert_eq!(counters.len(), 1);
+        let line = &counters[0];
+        assert_eq!((line.target.as_str(), line.calls, line.bytes), (&*explained, 5, 2000));
+        assert_eq!((line.op, line.at_least), (Op::AllReduce, 256));
+        comm.close().expect("both close");
+        comm.close().expect("a second close does nothing");
+        let after = comm.all_reduce_in_place(&mut [1f32], ReduceOp::Sum);
+        assert_eq!(after, Err(CallError::Closed));
+    });
+}

@@ -1,0 +1,131 @@
+//! Groups of threads: each rank is a thread with a communicator of its own.
+
+use std::time::Duration;
+
+use crossover_core::bootstrap::Bootstrap;
+use crossover_core::communicator::Communicator;
+use crossover_core::contract::Contract;
+use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
+use crossover_core::form::FormError;
+use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Policy, Rule};
+use crossover_core::registry::Registry;
+use crossover_core::settings::GroupSettings;
+
+/// How a test's groups are formed.
+#[derive(Clone)]
+pub struct Plan {
+    /// The backends.
+    pub registry: Registry,
+    /// The policy.
+    pub policy: Policy,
+    /// The settings.
+    pub settings: GroupSettings,
+}
+
+impl Plan {
+    /// A group that runs everything on one algorithm, such as `host/one_shot`.
+    pub fn forcing(target: &str) -> Self {
+        let mut settings = GroupSettings::default();
+        settings.backends.call_deadline = Duration::from_secs(60);
+        Plan {
+            registry: crossover_backends::registry().expect("linked backends have distinct ids"),
+            policy: forcing(target),
+            settings,
+        }
+    }
+
+    /// The same, with a deadline on calls.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings.backends.call_deadline = deadline;
+        self
+    }
+
+    /// The same, with a backend's setting.
+    pub fn set(mut self, key: &str, value: &str) -> Self {
+        self.settings.backends.values.insert(key.to_owned(), value.to_owned());
+        self
+    }
+}
+
+/// A policy of one rule: this target, for everything.
+pub fn forcing(target: &str) -> Policy {
+    let (backend, algorithm) = match target.split_once('/') {
+        Some((backend, algorithm)) => (backend, Some(algorithm.to_owned())),
+        None => (target, None),
+    };
+    let candidate = Candidate {
+        backend: backend.to_owned(),
+        algorithm,
+        bytes: ByteRange::ANY,
+        basis: Basis::Input,
+        optional: false,
+    };
+    let rule = Rule {
+        id: "forced".to_owned(),
+        layer: Layer::Program,
+        origin: Origin { file: "the test".to_owned(), line: 0 },
+        priority: 0,
+        last: true,
+        when: Match::default(),
+        chain: vec![candidate],
+        evidence: String::new(),
+    };
+    Policy::new(Contract { accept: crossover_core::contract::Deviations::ALL, ..Contract::DEFAULT }, vec![rule])
+}
+
+/// The report of a rank of a host group on one node.
+pub fn report() -> RankReport {
+    RankReport {
+        label: format!("test:{}", std::process::id()),
+        node: "this node".to_owned(),
+        arch: HOST_ARCH.to_owned(),
+        device: "a processor".to_owned(),
+        topology: Topology::Host,
+        caps: Caps::NONE,
+        llc_bytes: 0,
+    }
+}
+
+/// Runs `body` on every rank of a fresh group and returns the results in rank order.
+///
+/// # Panics
+///
+/// If a rank panics, or cannot form the group.
+pub fn run<R: Send>(world: u32, plan: &Plan, body: impl Fn(&Communicator) -> R + Sync) -> Vec<R> {
+    try_run(world, |_| plan.clone(), |formed| body(&formed.expect("the group forms")))
+}
+
+/// The same, with a plan of each rank's own, and formation allowed to fail.
+///
+/// # Panics
+///
+/// If a rank panics.
+pub fn try_run<R: Send>(
+    world: u32,
+    plan_of: impl Fn(u32) -> Plan + Sync,
+    body: impl Fn(Result<Communicator, FormError>) -> R + Sync,
+) -> Vec<R> {
+    on_channels(world, Duration::from_secs(60), |boot| {
+        let plan = plan_of(boot.rank());
+        body(Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings))
+    })
+}
+
+/// Runs `body` on every rank of a control plane of threads.
+///
+/// # Panics
+///
+/// If a rank panics.
+pub fn on_channels<R: Send>(
+    world: u32,
+    deadline: Duration,
+    body: impl Fn(&dyn Bootstrap) -> R + Sync,
+) -> Vec<R> {
+    let channels = crossover_bootstrap::threads(world, deadline);
+    std::thread::scope(|scope| {
+        let body = &body;
+        let ranks: Vec<_> =
+            channels.into_iter().map(|channel| scope.spawn(move || body(&channel))).collect();
+        ranks.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
+    })
+}
