@@ -1,1 +1,27 @@
-//! x
+//! Policies as files: TOML text, laid in layers, to the [`Policy`](crossover_core::policy::Policy)
+//! that the core compiles; and the settings that say which files.
+//!
+//! Read in this order: [`Settings`] (what the operator and the engine set), [`Sources`] (which
+//! texts that means, and [`load`](Sources::load)ing them), [`Diagnostic`] (what a mistake in one
+//! looks like), [`explain`] (a decision, told to a person or to a program).
+//!
+//! The syntax is described in `policies/README.md`. A file can choose and narrow; it never makes
+//! a backend take what the backend does not state.
+
+pub mod bytes;
+mod diagnostic;
+pub mod explain;
+mod file;
+mod forced;
+mod settings;
+mod shipped;
+mod sources;
+mod stack;
+mod suggest;
+mod target;
+
+pub use diagnostic::{Code, Diagnostic};
+pub use forced::Forced;
+pub use settings::{Override, Settings, SettingsError, Stated};
+pub use sources::{Effective, PolicyError, Sources};
+pub use target::Target;

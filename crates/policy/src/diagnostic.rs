@@ -1,0 +1,120 @@
+//! What is wrong in a policy, where, and what to write instead.
+
+use std::fmt;
+use std::ops::Range;
+
+/// The kind of a mistake. Numbers are stable: people search for them. Those that are missing
+/// belong to the lint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// E002: a backend or algorithm that this program does not have.
+    Backend,
+    /// E004: a range without any size in it.
+    EmptyRange,
+    /// E005: a key that differs between the ranks of one group.
+    RankVariant,
+    /// E003: a size without a unit, or with an ambiguous one.
+    Size,
+    /// E000: the text is not TOML.
+    Syntax,
+    /// E001: an unknown key or word, or a value of the wrong type.
+    Unknown,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Code::Syntax => "E000",
+            Code::Unknown => "E001",
+            Code::Backend => "E002",
+            Code::Size => "E003",
+            Code::EmptyRange => "E004",
+            Code::RankVariant => "E005",
+        })
+    }
+}
+
+/// One mistake. `Display` is what a person reads: the sentence, the place, the line with a caret
+/// under the culprit, and the way out; without colours, since it ends up in logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// What kind.
+    pub code: Code,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// The file's path, or the name of another source such as `CROSSOVER_USE`.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    excerpt: String,
+    width: usize,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Diagnostic { code, message, file, line, column, excerpt, width, .. } = self;
+        let margin = line.to_string().len();
+        writeln!(f, "error[{code}]: {message}")?;
+        writeln!(f, "{:margin$}--> {file}:{line}:{column}", "")?;
+        writeln!(f, "{:margin$} |", "")?;
+        writeln!(f, "{line} | {excerpt}")?;
+        write!(f, "{:margin$} | {:indent$}{:^<width$}", "", "", "", indent = *column as usize - 1)?;
+        match &self.help {
+            Some(help) => write!(f, "\n{:margin$} = help: {help}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text to be parsed, and the name by which people know it.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// A mistake in this text. `span` is in bytes.
+    pub(crate) fn diagnostic(
+        &self,
+        code: Code,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let start = self.boundary(span.start);
+        let end = self.boundary(span.end.max(start));
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[line_start..].split('\n').next().unwrap_or("").trim_end();
+        let on_this_line = self.text[start..end].split('\n').next().unwrap_or("").trim_end();
+        Diagnostic {
+            code,
+            message: message.into(),
+            help,
+            file: self.name.clone(),
+            line: self.line(start),
+            column: self.text[line_start..start].chars().count() as u32 + 1,
+            // One column a character: a tab or an escape sequence would push the caret away.
+            excerpt: line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
+            width: on_this_line.chars().count().max(1),
+        }
+    }
+
+    /// The line of a byte, from 1.
+    pub(crate) fn line(&self, at: usize) -> u32 {
+        let before = &self.text.as_bytes()[..self.boundary(at)];
+        before.iter().filter(|b| **b == b'\n').count() as u32 + 1
+    }
+
+    /// The start of the character that holds this byte; the end of the text, if beyond it.
+    fn boundary(&self, at: usize) -> usize {
+        let at = at.min(self.text.len());
+        (0..=at).rev().find(|i| self.text.is_char_boundary(*i)).unwrap_or(0)
+    }
+}

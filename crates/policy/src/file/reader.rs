@@ -1,0 +1,150 @@
+//! Typed access to a parsed file that reports each mistake and goes on, so that a person sees all
+//! of them at once.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use crossover_core::registry::Registry;
+use crossover_core::vocabulary::UnknownWord;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use crate::diagnostic::{Code, Diagnostic, Source};
+use crate::suggest;
+
+pub(super) struct Reader<'a> {
+    pub(super) source: &'a Source,
+    pub(super) registry: &'a Registry,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    pub(super) fn refuse(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
+        self.problems.push(self.source.diagnostic(code, span, message, None));
+    }
+
+    pub(super) fn refuse_with_help(
+        &mut self,
+        code: Code,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems.push(self.source.diagnostic(code, span, message, Some(help.into())));
+    }
+
+    pub(super) fn unknown_key(
+        &mut self,
+        key: &Spanned<DeString<'_>>,
+        place: &str,
+        known: &[&'static str],
+    ) {
+        let word = key.get_ref();
+        let help = suggest::help(word, known.iter().copied());
+        self.refuse_with_help(
+            Code::Unknown,
+            key.span(),
+            format!("unknown key `{word}` in {place}"),
+            help,
+        );
+    }
+
+    pub(super) fn text<'v>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'_>>,
+    ) -> Option<&'v str> {
+        let text = value.get_ref().as_str();
+        text.or_else(|| self.mistyped(key, "a string", value))
+    }
+
+    pub(super) fn boolean(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<bool> {
+        let boolean = value.get_ref().as_bool();
+        boolean.or_else(|| self.mistyped(key, "true or false", value))
+    }
+
+    pub(super) fn integer(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<i32> {
+        let Some(integer) = value.get_ref().as_integer() else {
+            return self.mistyped(key, "an integer", value);
+        };
+        let parsed = i32::from_str_radix(integer.as_str(), integer.radix());
+        if parsed.is_err() {
+            let message = format!("`{key}` takes 32 bits; {integer} is beyond them");
+            self.refuse(Code::Unknown, value.span(), message);
+        }
+        parsed.ok()
+    }
+
+    pub(super) fn table<'v, 'i>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'i>>,
+    ) -> Option<&'v DeTable<'i>> {
+        let table = value.get_ref().as_table();
+        table.or_else(|| self.mistyped(key, "a table", value))
+    }
+
+    /// A value, or a list of at least one.
+    pub(super) fn list<'v, 'i>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'i>>,
+    ) -> &'v [Spanned<DeValue<'i>>] {
+        match value.get_ref().as_array() {
+            Some(array) if array.is_empty() => {
+                let message = format!("`{key}` is an empty list, so that nothing would match");
+                self.refuse_with_help(Code::Unknown, value.span(), message, "leave the key out");
+                &[]
+            }
+            Some(array) => array,
+            None => std::slice::from_ref(value),
+        }
+    }
+
+    /// A word of a vocabulary.
+    pub(super) fn word<W: FromStr<Err = UnknownWord>>(
+        &mut self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<W> {
+        match self.text(key, value)?.parse() {
+            Ok(word) => Some(word),
+            Err(UnknownWord { kind, word, known }) => {
+                let help = suggest::help(&word, known.iter().copied());
+                let message = format!("unknown {kind} `{word}`");
+                self.refuse_with_help(Code::Unknown, value.span(), message, help);
+                None
+            }
+        }
+    }
+
+    /// A word of a vocabulary, or a list of them, as a set.
+    pub(super) fn words<W, S>(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> S
+    where
+        W: FromStr<Err = UnknownWord>,
+        S: FromIterator<W>,
+    {
+        self.list(key, value).iter().filter_map(|item| self.word(key, item)).collect()
+    }
+
+    /// Says what stands where something else is wanted.
+    pub(super) fn mistyped<T>(
+        &mut self,
+        key: &str,
+        want: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<T> {
+        let found = value.get_ref().type_str();
+        self.refuse(Code::Unknown, value.span(), format!("`{key}` takes {want}, not this {found}"));
+        None
+    }
+}
+
+/// The entries of a table as the file has them: the parser's own order is that of the alphabet.
+pub(super) fn in_order<'t, 'i>(
+    table: &'t DeTable<'i>,
+) -> Vec<(&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}

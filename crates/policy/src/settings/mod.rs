@@ -1,0 +1,157 @@
+//! What the operator and the engine set, from the weakest to the strongest source: defaults, the
+//! file that `CROSSOVER_CONFIG` names, variables `CROSSOVER_*`, the program's own overrides.
+//!
+//! Read once, before a group forms, and from what the caller hands over: nothing here looks at the
+//! process's environment.
+
+mod entry;
+mod error;
+mod value;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crossover_core::contract::{Contract, Deviations};
+use crossover_core::policy::{Layer, Origin};
+use crossover_core::registry::Registry;
+use crossover_core::settings::{BackendSettings, GroupSettings};
+use figment::Figment;
+
+use entry::Entry;
+pub use error::SettingsError;
+
+/// Everything that can be set. Absent means that nobody said.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `policy`: files of the user layer, a later one stronger than an earlier one.
+    pub policy: Vec<PathBuf>,
+    /// `use`: what is forced, such as `host/two_shot` or `all_reduce=host/two_shot`.
+    pub forced: Option<Stated<String>>,
+    /// `disable`: backends and algorithms that are switched off, with commas between.
+    pub disabled: Option<Stated<String>>,
+    /// `determinism` and `accept`: what is demanded of results, and accepted in them.
+    pub contract: Contract,
+    /// `strict`: a warning about a policy is an error.
+    pub strict: bool,
+    /// `node_id`: the node's identity, where the kernel's boot id does not tell nodes apart.
+    pub node_id: Option<String>,
+    /// `form_timeout`: how long forming a group may take.
+    pub form_timeout: Option<Duration>,
+    /// `call_timeout`: how long a collective waits for a peer.
+    pub call_timeout: Option<Duration>,
+    /// `<backend>.<name>`: what a backend reads; and `shm_dir`, for each backend that has none of
+    /// its own.
+    pub backends: BTreeMap<String, String>,
+}
+
+/// A value, and who set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stated<T> {
+    /// The value.
+    pub value: T,
+    /// A variable, an option, or a line of the settings file.
+    pub origin: Origin,
+    /// The program, or its environment.
+    pub layer: Layer,
+}
+
+/// A setting that the program makes itself: stronger than all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The setting, such as `use` or `host.chunk`.
+    pub key: String,
+    /// Its value, as a variable would hold it.
+    pub value: String,
+    /// Who says so, for messages: an option such as `--use`.
+    pub origin: String,
+}
+
+impl Settings {
+    /// Puts the settings together. `variables` is the environment
+    /// ([`std::env::vars_os`]); a variable `CROSSOVER_*` that is no setting is an error, but for
+    /// those by which a launcher tells a process its place. The backends of `registry` may have
+    /// settings of their own: `CROSSOVER_HOST__CHUNK` is `host.chunk`.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is no value of its setting, or the first unknown setting, by the
+    /// variable, option or line that makes it.
+    pub fn load(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        overrides: &[Override],
+        registry: &Registry,
+    ) -> Result<Settings, SettingsError> {
+        let variables = entry::of_variables(variables, registry)?;
+        let config = variables.iter().find(|entry| entry.key == entry::CONFIG);
+        let file = match config {
+            Some(config) => entry::of_file(config, registry)?,
+            None => Vec::new(),
+        };
+        let program = entry::of_program(overrides, registry)?;
+        let all = file.into_iter().chain(variables).chain(program);
+        Settings::read(&all.fold(Figment::new(), Figment::merge::<Entry>), registry)
+    }
+
+    fn read(figment: &Figment, registry: &Registry) -> Result<Settings, SettingsError> {
+        let text = |key: &str| entry::find(figment, key);
+        let contract = Contract {
+            determinism: match text("determinism") {
+                Some(stated) => value::word("determinism", &stated)?,
+                None => Contract::DEFAULT.determinism,
+            },
+            accept: match text("accept") {
+                Some(stated) => value::words::<_, Deviations>("accept", &stated)?,
+                None => Contract::DEFAULT.accept,
+            },
+        };
+        let duration = |key| text(key).map(|stated| value::duration(key, &stated)).transpose();
+        Ok(Settings {
+            policy: text("policy").map(|stated| value::paths(&stated)).unwrap_or_default(),
+            forced: text("use"),
+            disabled: text("disable"),
+            contract,
+            strict: match text("strict") {
+                Some(stated) => value::boolean("strict", &stated)?,
+                None => false,
+            },
+            node_id: text("node_id").map(|stated| stated.value),
+            form_timeout: duration("form_timeout")?,
+            call_timeout: duration("call_timeout")?,
+            backends: backends(figment, registry),
+        })
+    }
+
+    /// What the core takes for the group of this name, such as `tp`.
+    pub fn group(&self, tag: impl Into<String>) -> GroupSettings {
+        let defaults = BackendSettings::default();
+        GroupSettings {
+            tag: tag.into(),
+            contract: self.contract,
+            backends: BackendSettings {
+                call_deadline: self.call_timeout.unwrap_or(defaults.call_deadline),
+                values: self.backends.clone(),
+            },
+        }
+    }
+}
+
+fn backends(figment: &Figment, registry: &Registry) -> BTreeMap<String, String> {
+    let mut values = BTreeMap::new();
+    for entry in registry.entries() {
+        let id = entry.descriptor.id;
+        if let Some(shm_dir) = entry::find(figment, "shm_dir") {
+            values.insert(format!("{id}.shm_dir"), shm_dir.value);
+        }
+        for name in entry::names_within(figment, id) {
+            let key = format!("{id}.{name}");
+            if let Some(stated) = entry::find(figment, &key) {
+                values.insert(key, stated.value);
+            }
+        }
+    }
+    values
+}

@@ -1,0 +1,255 @@
+//! Which rule goes before which, and what a file changes in the rules below it.
+
+mod support;
+
+use std::ffi::OsString;
+
+use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
+use crossover_core::policy::{Basis, Layer, Policy, Rule};
+use crossover_policy::{Override, Settings, Sources};
+use support::{Files, isolated, registry};
+
+/// `id layer line: candidates`, in the order in which rules are tried.
+fn outline(policy: &Policy) -> Vec<String> {
+    let one = |rule: &Rule| {
+        let chain: Vec<String> = rule.chain.iter().map(|c| c.target()).collect();
+        format!("{} {} {}: {}", rule.id, rule.layer, rule.origin.line, chain.join(" "))
+    };
+    policy.rules().iter().map(one).collect()
+}
+
+/// The policy of a machine of this architecture, with these variables, options and user files.
+fn on(arch: &str, pairs: &[(&str, &str)], options: &[(&str, &str)], files: &[&str]) -> Policy {
+    load(arch, pairs, options, files).unwrap().policy
+}
+
+fn load(
+    arch: &str,
+    pairs: &[(&str, &str)],
+    options: &[(&str, &str)],
+    files: &[&str],
+) -> Result<crossover_policy::Effective, String> {
+    let files = Files::of(files);
+    let paths: Vec<String> = files.paths().iter().map(|p| p.display().to_string()).collect();
+    let mut variables: Vec<(OsString, OsString)> =
+        pairs.iter().map(|(k, v)| (k.into(), v.into())).collect();
+    variables.push(("CROSSOVER_POLICY".into(), paths.join(":").into()));
+    let options: Vec<Override> = options
+        .iter()
+        .map(|(key, value)| Override {
+            key: key.to_string(),
+            value: value.to_string(),
+            origin: format!("--{key}"),
+        })
+        .collect();
+    let settings = Settings::load(variables, &options, &registry()).unwrap();
+    Sources::of(&settings, arch).load(&registry()).map_err(|e| files.shown(&e))
+}
+
+#[test]
+fn a_pack_goes_before_the_floor_and_only_on_its_architecture() {
+    let host = outline(&on("host", &[], &[], &[]));
+    assert_eq!(host.first().unwrap(), "host-all-reduce-2 pack 10: host/one_shot host/two_shot");
+    assert_eq!(host.last().unwrap(), "floor builtin 4: nccl host");
+    assert_eq!(outline(&on("sm90", &[], &[], &[])), ["floor builtin 4: nccl host"]);
+}
+
+#[test]
+fn precedence_is_layer_then_priority_then_keys_then_the_later_file() {
+    let first = "schema = 1
+[rule.plain]
+chain = [{ use = 'ipc' }]
+[rule.keyed]
+match = { op = 'all_reduce' }
+chain = [{ use = 'ipc' }]
+[rule.urgent]
+priority = 1
+chain = [{ use = 'ipc' }]";
+    let second = "schema = 1
+[rule.zz-plain-too]
+chain = [{ use = 'nvls' }]
+[rule.aa-plain-too]
+chain = [{ use = 'nvls' }]";
+    let policy = isolated(&[first, second]).unwrap().policy;
+    assert_eq!(
+        outline(&policy),
+        [
+            "urgent user 7: ipc",
+            "keyed user 4: ipc",
+            "zz-plain-too user 2: nvls",
+            "aa-plain-too user 4: nvls",
+            "plain user 2: ipc",
+            "floor builtin 4: nccl host",
+        ]
+    );
+}
+
+#[test]
+fn a_rule_stated_again_changes_only_in_what_is_stated() {
+    let below = "schema = 1
+[rule.small]
+match = { op = 'all_gather' }
+chain = [{ use = 'ipc/all_gather', bytes = '..=64KiB' }]
+priority = 7
+last = true
+evidence = { kind = 'measured', device = 'B200' }";
+    let rule = |above: &str| {
+        let policy = isolated(&[below, &format!("schema = 1\n\n[rule.small]\n{above}")]);
+        policy.unwrap().policy.rules().iter().find(|rule| rule.id == "small").cloned()
+    };
+    let original = isolated(&[below]).unwrap().policy.rules()[0].clone();
+    assert_eq!(original.evidence, "measured: device B200");
+
+    let chain = rule("chain = [{ use = 'host' }]").unwrap();
+    assert_eq!((chain.chain[0].target(), chain.origin.line), ("host".to_owned(), 3));
+    assert_eq!((chain.priority, chain.last, &chain.when), (7, true, &original.when));
+    assert_eq!(chain.evidence, "", "evidence is about the numbers that were replaced");
+
+    let priority = rule("priority = 9\nlast = false").unwrap();
+    assert_eq!((priority.priority, priority.last), (9, false));
+    assert_eq!((&priority.chain, &priority.when), (&original.chain, &original.when));
+    assert_eq!(priority.evidence, original.evidence);
+
+    let when = rule("match = { op = 'all_gather', world = 2 }").unwrap();
+    assert_eq!((&when.chain, when.when.world), (&original.chain, Some(vec![(2, 2)])));
+
+    assert_eq!(rule("enabled = false"), None);
+    let again = "schema = 1\n[rule.small]\nenabled = true";
+    let off = "schema = 1\n[rule.small]\nenabled = false";
+    let policy = isolated(&[below, off, again]).unwrap().policy;
+    assert_eq!(policy.rules()[0].chain, original.chain);
+}
+
+#[test]
+fn a_shared_file_may_change_packs_that_are_not_in_force() {
+    let shared = "schema = 1
+[rule.host-all-reduce-2]
+chain = [{ use = 'host/two_shot' }]
+[rule.host-all-reduce-4]
+enabled = false";
+    let changed = outline(&on("host", &[], &[], &[shared]));
+    assert_eq!(changed[0], "host-all-reduce-2 user 2: host/two_shot");
+    assert!(!changed.iter().any(|rule| rule.starts_with("host-all-reduce-4")), "{changed:?}");
+    assert_eq!(outline(&on("sm90", &[], &[], &[shared])), ["floor builtin 4: nccl host"]);
+    assert_eq!(outline(&isolated(&[shared]).unwrap().policy), ["floor builtin 4: nccl host"]);
+}
+
+#[test]
+fn a_contract_that_nobody_states_leaves_it_to_the_engine() {
+    let engine = Contract {
+        determinism: Determinism::RunToRun,
+        accept: Deviations::of(&[Deviation::SignedZeroFlush]),
+    };
+    let contract = |texts: &[&str]| isolated(texts).unwrap().policy.contract;
+    assert_eq!(contract(&[]).intersection(engine), engine);
+    let accepts = "schema = 1\n[contract]\naccept = []";
+    let demands = "schema = 1\n[contract]\ndeterminism = 'size_invariant'";
+    let both = contract(&[accepts, demands]).intersection(engine);
+    assert_eq!(both.determinism, Determinism::SizeInvariant);
+    assert_eq!(both.accept, Deviations::NONE);
+}
+
+#[test]
+fn bytes_of_a_rule_is_that_of_its_candidates_unless_they_say() {
+    let text = "schema = 1
+[rule.small]
+chain = [{ use = 'ipc', bytes = '..=64KiB' }, { use = 'host', bytes_of = 'input' }]
+bytes_of = 'output'";
+    let policy = isolated(&[text]).unwrap().policy;
+    let bases: Vec<Basis> = policy.rules()[0].chain.iter().map(|c| c.basis).collect();
+    assert_eq!(bases, [Basis::Output, Basis::Input]);
+}
+
+#[test]
+fn a_forced_choice_is_last_and_before_everything() {
+    let user = "schema = 1\n[rule.mine]\npriority = 99\nchain = [{ use = 'ipc' }]";
+    let variables = [("CROSSOVER_USE", "host, all_reduce=host/two_shot")];
+    let loaded = load("host", &variables, &[], &[user]).unwrap();
+    let rules = loaded.policy.rules();
+    assert_eq!(
+        outline(&loaded.policy)[..3],
+        [
+            "use:all_gather+reduce_scatter+broadcast+all_to_all=host env 0: host",
+            "use:all_reduce=host/two_shot env 0: host/two_shot",
+            "mine user 2: ipc",
+        ]
+    );
+    assert!(rules[0].last && rules[1].last && !rules[2].last);
+    assert_eq!(rules[0].origin.to_string(), "CROSSOVER_USE");
+    let forced: Vec<String> =
+        loaded.forced.iter().map(|f| format!("{} for {}", f.target, f.ops)).collect();
+    let others = "all_gather, reduce_scatter, broadcast, all_to_all";
+    assert_eq!(forced, [format!("host for {others}"), "host/two_shot for all_reduce".to_owned()]);
+
+    // The program is stronger than its environment, and replaces what that says.
+    let policy = on("host", &variables, &[("use", "ipc/all_gather")], &[user]);
+    assert_eq!(policy.rules()[0].layer, Layer::Program);
+    assert_eq!(policy.rules()[0].origin.to_string(), "--use");
+    // It can run one op: calls of other ops are not forced to have nobody.
+    assert_eq!(policy.rules()[0].when.op.unwrap().to_string(), "all_gather");
+    assert_eq!(policy.rules()[1].id, "mine");
+}
+
+#[test]
+fn what_is_disabled_is_in_no_chain() {
+    let chains = |disable| {
+        let policy = on("host", &[("CROSSOVER_DISABLE", disable)], &[], &[]);
+        (outline(&policy), policy.digest())
+    };
+    let (all, digest) = chains("");
+    let (two_shot, other_digest) = chains("host/one_shot");
+    assert_eq!(two_shot[0], "host-all-reduce-2 pack 10: host/two_shot");
+    assert_eq!(two_shot.last().unwrap(), "floor builtin 4: nccl host/two_shot");
+    assert_eq!(two_shot.len(), all.len());
+    assert_ne!(digest, other_digest, "ranks that disable different things must differ");
+    assert_eq!(chains("ipc,host").0, ["floor builtin 4: nccl"]);
+}
+
+#[test]
+fn verbs_are_refused_in_words() {
+    let told = |key: &str, value: &str| load("host", &[], &[(key, value)], &[]).unwrap_err();
+    assert_eq!(
+        told("use", "host, all_reduce=host/two_shoot"),
+        "error[E002]: backend `host` has no algorithm `two_shoot`
+ --> --use:1:7
+  |
+1 | host, all_reduce=host/two_shoot
+  |       ^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: did you mean `host/two_shot`? known: host/one_shot, host/two_shot"
+    );
+    let cannot = told("use", "all_gather=host/two_shot");
+    assert!(cannot.contains("`host/two_shot` cannot run all_gather"), "{cannot}");
+    assert!(cannot.contains("it runs: all_reduce"), "{cannot}");
+    let op = told("use", "allreduce=host");
+    assert!(op.contains("unknown op `allreduce`") && op.contains("`all_reduce`?"), "{op}");
+    let twice = told("use", "host,ipc");
+    assert!(twice.contains("forces what is forced already: all_reduce, all_gather"), "{twice}");
+    assert!(told("use", "all_reduce=host,all_reduce=ipc").contains("--use:1:17"));
+    let absent = told("disable", "ipc,nccl");
+    assert!(absent.contains("this program has no backend `nccl`"), "{absent}");
+    assert!(absent.contains(" --> --disable:1:5"), "{absent}");
+    let both = load("host", &[("CROSSOVER_DISABLE", "host")], &[("use", "host/two_shot")], &[]);
+    let both = both.unwrap_err();
+    assert!(both.contains("`host/two_shot` is forced, and disabled as well"), "{both}");
+}
+
+#[test]
+fn every_mistake_in_every_file_is_told_at_once() {
+    let told = load(
+        "host",
+        &[("CROSSOVER_USE", "hots")],
+        &[],
+        &["schema = 1\nrules = 3", "schema = 1\n[rule.a]\nchain = [{ use = 'icp' }]\nlast = 'x'"],
+    )
+    .unwrap_err();
+    for place in ["0.toml:2:1", "1.toml:3:18", "1.toml:4:8", "CROSSOVER_USE:1:1"] {
+        assert!(told.contains(place), "{place} in\n{told}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_an_error_that_names_it() {
+    let missing = Sources::isolated(vec!["no/such/policy.toml".into()]).load(&registry());
+    let told = missing.unwrap_err().to_string();
+    assert!(told.starts_with("the policy file no/such/policy.toml cannot be read: "), "{told}");
+}

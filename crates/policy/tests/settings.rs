@@ -1,0 +1,192 @@
+//! Settings: which source wins, and what people are told about a wrong one.
+
+mod support;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
+use crossover_core::policy::Layer;
+use crossover_policy::{Override, Settings};
+use support::{Files, registry};
+
+fn load(pairs: &[(&str, &str)]) -> Result<Settings, String> {
+    load_with(pairs, &[])
+}
+
+fn load_with(pairs: &[(&str, &str)], options: &[(&str, &str)]) -> Result<Settings, String> {
+    let variables: Vec<(OsString, OsString)> =
+        pairs.iter().map(|(k, v)| (k.into(), v.into())).collect();
+    let overrides: Vec<Override> = options
+        .iter()
+        .map(|(key, value)| Override {
+            key: key.to_string(),
+            value: value.to_string(),
+            origin: format!("--{key}"),
+        })
+        .collect();
+    Settings::load(variables, &overrides, &registry()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn nothing_set_is_the_defaults() {
+    let settings = load(&[("PATH", "/bin"), ("CROSSOVER_RANK", "3"), ("CROSSOVER_JOB", "j")]);
+    let settings = settings.unwrap();
+    assert_eq!(settings.contract, Contract::DEFAULT);
+    assert!(settings.policy.is_empty() && settings.forced.is_none() && !settings.strict);
+    let group = settings.group("tp");
+    assert_eq!((group.tag.as_str(), group.backends.call_deadline), ("tp", Duration::from_secs(60)));
+}
+
+#[test]
+fn every_setting_is_read() {
+    let settings = load(&[
+        ("CROSSOVER_POLICY", "/etc/a.toml:b.toml:"),
+        ("CROSSOVER_USE", "host/two_shot"),
+        ("CROSSOVER_DISABLE", "ipc"),
+        ("CROSSOVER_ACCEPT", "signed_zero_flush, lossy_int8"),
+        ("CROSSOVER_DETERMINISM", "size_invariant"),
+        ("CROSSOVER_STRICT", "1"),
+        ("CROSSOVER_NODE_ID", "007"),
+        ("CROSSOVER_FORM_TIMEOUT", "2m"),
+        ("CROSSOVER_CALL_TIMEOUT", "500ms"),
+        ("CROSSOVER_SHM_DIR", "/dev/shm/x"),
+        ("CROSSOVER_HOST__CHUNK", "64KiB"),
+        ("CROSSOVER_NVLS__SHM_DIR", "/tmp"),
+    ])
+    .unwrap();
+    assert_eq!(settings.policy, ["/etc/a.toml", "b.toml"].map(std::path::PathBuf::from));
+    assert_eq!(settings.forced.as_ref().unwrap().value, "host/two_shot");
+    assert_eq!(settings.forced.as_ref().unwrap().layer, Layer::Env);
+    assert_eq!(settings.disabled.as_ref().unwrap().origin.to_string(), "CROSSOVER_DISABLE");
+    let accept = Deviations::of(&[Deviation::SignedZeroFlush, Deviation::LossyInt8]);
+    assert_eq!(settings.contract, Contract { determinism: Determinism::SizeInvariant, accept });
+    assert!(settings.strict);
+    assert_eq!(settings.node_id.as_deref(), Some("007"), "a text stays a text");
+    assert_eq!(settings.form_timeout, Some(Duration::from_secs(120)));
+    let group = settings.group("ep");
+    assert_eq!(group.contract, settings.contract);
+    assert_eq!(group.backends.call_deadline, Duration::from_millis(500));
+    assert_eq!(group.backends.get("host.chunk"), Some("64KiB"));
+    assert_eq!(group.backends.get("host.shm_dir"), Some("/dev/shm/x"));
+    assert_eq!(group.backends.get("nvls.shm_dir"), Some("/tmp"), "its own goes before");
+}
+
+#[test]
+fn a_switch_is_read_and_not_tested_for_presence() {
+    for (text, on) in [
+        ("1", true),
+        ("true", true),
+        ("ON", true),
+        ("yes", true),
+        ("0", false),
+        ("False", false),
+        ("off", false),
+        ("no", false),
+        ("", false),
+    ] {
+        assert_eq!(load(&[("CROSSOVER_STRICT", text)]).unwrap().strict, on, "`{text}`");
+    }
+    assert_eq!(
+        load(&[("CROSSOVER_STRICT", "maybe")]).unwrap_err(),
+        "CROSSOVER_STRICT: `maybe` is no value of the setting `strict`: \
+         write 1, true, on or yes, or 0, false, off or no"
+    );
+}
+
+#[test]
+fn wrong_values_are_told_by_variable_and_key() {
+    let cases = [
+        ("CROSSOVER_CALL_TIMEOUT", "10", "it has no unit; write `10s` or `10ms`"),
+        ("CROSSOVER_CALL_TIMEOUT", "10 s", "write a duration such as `500ms`, `10s` or `2m`"),
+        ("CROSSOVER_CALL_TIMEOUT", "s", "write a duration such as"),
+        ("CROSSOVER_FORM_TIMEOUT", "-1s", "write a duration such as"),
+        ("CROSSOVER_FORM_TIMEOUT", "0ms", "nothing can be done in no time"),
+        ("CROSSOVER_FORM_TIMEOUT", "99999999999999999999s", "write a duration such as"),
+        ("CROSSOVER_DETERMINISM", "batch_invariant", "known: any, rank_consistent"),
+        ("CROSSOVER_ACCEPT", "lossy_int8,lossy_int5", "did you mean `lossy_int8`?"),
+    ];
+    for (name, value, want) in cases {
+        let told = load(&[(name, value)]).unwrap_err();
+        let key = name.trim_start_matches("CROSSOVER_").to_lowercase();
+        let start = format!("{name}: `{value}` is no value of the setting `{key}`: ");
+        assert!(told.starts_with(&start) && told.contains(want), "{told}");
+    }
+}
+
+#[test]
+fn an_unknown_variable_is_an_error_with_a_suggestion() {
+    let told = load(&[("CROSSOVER_POLCY", "x")]).unwrap_err();
+    assert!(told.starts_with("CROSSOVER_POLCY: there is no setting `polcy`"), "{told}");
+    assert!(told.contains("did you mean `CROSSOVER_POLICY`?"), "{told}");
+    for name in ["CROSSOVER_", "CROSSOVER_policy", "CROSSOVER_NCCL__X", "CROSSOVER_HOST__"] {
+        let told = load(&[(name, "x")]).unwrap_err();
+        assert!(told.starts_with(&format!("{name}: there is no setting")), "{told}");
+    }
+    let told = load(&[("CROSSOVER_NCCL__X", "1")]).unwrap_err();
+    assert!(told.ends_with("backends with settings of their own: host, ipc, nvls"), "{told}");
+    // Others' variables are not ours to judge, whatever is in them.
+    let foreign = (OsString::from_vec(vec![0xff]), OsString::from_vec(vec![0xff]));
+    Settings::load([foreign], &[], &registry()).unwrap();
+    let ours = ("CROSSOVER_USE".into(), OsString::from_vec(vec![0xff]));
+    let told = Settings::load([ours], &[], &registry()).unwrap_err().to_string();
+    assert_eq!(told, "the variable CROSSOVER_USE does not hold UTF-8 text");
+}
+
+#[test]
+fn the_program_goes_before_variables_and_they_before_the_file() {
+    let files = Files::of(&["use = 'ipc'
+strict = true
+call_timeout = '5s'
+policy = ['/a.toml', '/b.toml']
+accept = ['signed_zero_flush']
+[host]
+chunk = 4096
+depth = 2
+"]);
+    let file = files.paths()[0].display().to_string();
+    let config = ("CROSSOVER_CONFIG", file.as_str());
+    let alone = load(&[config]).unwrap();
+    assert_eq!(alone.forced.unwrap().origin.to_string(), format!("{file}:1"));
+    assert_eq!((alone.strict, alone.policy.len()), (true, 2));
+    assert_eq!(alone.contract.accept.to_string(), "signed_zero_flush");
+
+    let variables = [config, ("CROSSOVER_USE", "host"), ("CROSSOVER_HOST__CHUNK", "8192")];
+    let with_variables = load(&variables).unwrap();
+    assert_eq!(with_variables.forced.unwrap().origin.to_string(), "CROSSOVER_USE");
+    assert_eq!(with_variables.backends["host.chunk"], "8192");
+    assert_eq!(with_variables.backends["host.depth"], "2");
+    assert_eq!(with_variables.call_timeout, Some(Duration::from_secs(5)));
+
+    let options = [("use", "host/two_shot"), ("strict", "no"), ("host.chunk", "1")];
+    let program = load_with(&variables, &options).unwrap();
+    let forced = program.forced.unwrap();
+    assert_eq!((forced.origin.to_string(), forced.layer), ("--use".to_owned(), Layer::Program));
+    assert_eq!((program.strict, program.backends["host.chunk"].as_str()), (false, "1"));
+    let told = load_with(&[], &[("polices", "x")]).unwrap_err();
+    assert!(told.starts_with("--polices: there is no setting `polices`; did you mean `policy`?"));
+}
+
+#[test]
+fn mistakes_in_the_settings_file_are_told_by_line() {
+    let cases = [
+        ("strict = true\npolcy = 'a'\n", ":2: there is no setting `polcy`; did you mean `policy`?"),
+        ("\n[hots]\nchunk = 1\n", ":3: there is no setting `hots.chunk`"),
+        (
+            "call_timeout = 10\n",
+            ":1: `10` is no value of the setting `call_timeout`: it has no unit",
+        ),
+        ("use = 2026-01-31\n", ":1: `datetime` is no value of the setting `use`: write a string"),
+        ("strict = \n", ":1: the settings file is not TOML: "),
+        ("config = 'other.toml'\n", ":1: there is no setting `config`"),
+    ];
+    for (text, want) in cases {
+        let files = Files::of(&[text]);
+        let file = files.paths()[0].display().to_string();
+        let told = load(&[("CROSSOVER_CONFIG", &file)]).unwrap_err();
+        assert!(told.starts_with(&format!("{file}{want}")), "{told}");
+    }
+    let told = load(&[("CROSSOVER_CONFIG", "/no/such.toml")]).unwrap_err();
+    assert!(told.starts_with("the settings file /no/such.toml, named by CROSSOVER_CONFIG"));
+}

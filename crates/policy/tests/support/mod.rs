@@ -1,0 +1,121 @@
+//! What several tests of this crate share: a registry of backends that exist in name only, and
+//! policies in temporary files.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test program uses a part of it")]
+
+use std::path::PathBuf;
+
+use crossover_core::agreement::{Local, Setup, SetupError, StepError};
+use crossover_core::backend::{Algorithm, Backend, Descriptor, Ready, Session};
+use crossover_core::call::{Dtypes, Modes, Op, Ops, ReduceOps};
+use crossover_core::contract::{Determinism, Deviation, Deviations, OrderClass};
+use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
+use crossover_core::facts::{Cap, Caps, GroupFacts, Topologies};
+use crossover_core::registry::{Registration, Registry};
+use crossover_policy::{PolicyError, Sources};
+
+const ANYTHING: Eligibility = Eligibility {
+    ops: Ops::ALL,
+    dtypes: Dtypes::ALL,
+    reduce_ops: ReduceOps::ALL,
+    modes: Modes::ALL,
+    worlds: Worlds::ANY,
+    nodes: Nodes::Any,
+    topologies: Topologies::ALL,
+    needs: Caps::NONE,
+    multiple_of: 1,
+    order: OrderClass::RankOrdered,
+    determinism: Determinism::SizeInvariant,
+    deviates: Deviations::NONE,
+};
+
+const ALL_REDUCE: Eligibility =
+    Eligibility { ops: Ops::of(&[Op::AllReduce]), multiple_of: 16, ..ANYTHING };
+const ALL_GATHER: Eligibility = Eligibility { ops: Ops::of(&[Op::AllGather]), ..ANYTHING };
+const LAMPORT: Eligibility = Eligibility {
+    needs: Caps::of(&[Cap::Multicast]),
+    deviates: Deviations::of(&[Deviation::SignedZeroFlush]),
+    ..ALL_GATHER
+};
+
+const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
+    Algorithm { name, eligibility }
+}
+
+const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descriptor {
+    Descriptor { id, version: "0.0.0", algorithms }
+}
+
+pub static HOST: Descriptor = descriptor(
+    "host",
+    &[
+        algorithm("one_shot", ANYTHING),
+        algorithm("two_shot", Eligibility { ops: Ops::of(&[Op::AllReduce]), ..ANYTHING }),
+    ],
+);
+pub static IPC: Descriptor = descriptor(
+    "ipc",
+    &[
+        algorithm("one_shot_push", ALL_REDUCE),
+        algorithm("two_shot_pull", ALL_REDUCE),
+        algorithm("all_gather", ALL_GATHER),
+    ],
+);
+pub static NVLS: Descriptor = descriptor("nvls", &[algorithm("lamport_all_gather", LAMPORT)]);
+
+/// `host`, `ipc` and `nvls`; there is no `nccl`.
+pub fn registry() -> Registry {
+    [&HOST, &IPC, &NVLS]
+        .into_iter()
+        .try_fold(Registry::empty(), |registry, descriptor| {
+            registry.with(Registration { descriptor, make: || Box::new(InNameOnly) })
+        })
+        .unwrap()
+}
+
+/// A backend that no group can set up.
+struct InNameOnly;
+
+impl Backend for InNameOnly {
+    fn set_up<'g>(&self, setup: &mut Setup<'g>, _: &GroupFacts) -> Result<Ready<'g>, SetupError> {
+        let session = setup.step("open a session", Local::new(()), |_, ()| {
+            Err::<Box<dyn Session>, _>(StepError::new("this backend exists in name only"))
+        })?;
+        let capacity = setup.min("agree on capacity", Local::new(0))?;
+        Ok(Ready { session, capacity })
+    }
+}
+
+/// Policies in a folder of their own, gone when dropped.
+pub struct Files {
+    folder: tempfile::TempDir,
+    paths: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Writes each text to a file: `0.toml`, `1.toml`, and so on.
+    pub fn of(texts: &[&str]) -> Files {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            let path = folder.path().join(format!("{at}.toml"));
+            std::fs::write(&path, text).unwrap();
+            paths.push(path);
+        }
+        Files { folder, paths }
+    }
+
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.paths.clone()
+    }
+
+    /// An error as people see it, but for the folder.
+    pub fn shown(&self, error: &PolicyError) -> String {
+        error.to_string().replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+/// The policy of these texts, over the floor alone.
+pub fn isolated(texts: &[&str]) -> Result<crossover_policy::Effective, String> {
+    let files = Files::of(texts);
+    Sources::isolated(files.paths()).load(&registry()).map_err(|e| files.shown(&e))
+}
