@@ -12,16 +12,16 @@ pub mod bytes;
 mod diagnostic;
 pub mod explain;
 mod file;
-mod forced;
 mod settings;
 mod shipped;
 mod sources;
 mod stack;
 mod suggest;
 mod target;
+mod verbs;
 
 pub use diagnostic::{Code, Diagnostic};
-pub use forced::Forced;
 pub use settings::{Override, Settings, SettingsError, Stated};
 pub use sources::{Effective, PolicyError, Sources};
 pub use target::Target;
+pub use verbs::Forced;

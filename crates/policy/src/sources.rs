@@ -7,11 +7,11 @@ use crossover_core::registry::Registry;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::file::Document;
-use crate::forced::{Forced, disable, parse_disabled};
 use crate::settings::{Settings, Stated};
 use crate::shipped::{FLOOR, pack_for, shipped_rule_ids};
 use crate::stack::stack;
 use crate::target::Target;
+use crate::verbs::{Forced, disable, parse_disabled};
 
 /// Where the policy of a group comes from.
 #[derive(Clone, Debug, Default)]

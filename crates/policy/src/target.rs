@@ -1,6 +1,6 @@
 //! What a policy may name: `backend` or `backend/algorithm`, as this program has them.
 
-use crossover_core::backend::{Algorithm, Descriptor};
+use crossover_core::backend::Algorithm;
 use crossover_core::registry::Registry;
 
 use crate::suggest;
@@ -43,11 +43,8 @@ impl Target {
         }
     }
 
-    /// The backend, and those of its algorithms that are meant.
-    pub(crate) fn resolve(
-        &self,
-        registry: &Registry,
-    ) -> Result<(&'static Descriptor, Vec<&'static Algorithm>), NoTarget> {
+    /// The algorithms that are meant.
+    pub(crate) fn resolve(&self, registry: &Registry) -> Result<Vec<&'static Algorithm>, NoTarget> {
         let Some(entry) = registry.find(&self.backend) else {
             return Err(NoTarget {
                 message: format!("this program has no backend `{}`", self.backend),
@@ -60,11 +57,11 @@ impl Target {
         };
         let all = entry.descriptor.algorithms;
         let Some(name) = &self.algorithm else {
-            return Ok((entry.descriptor, all.iter().collect()));
+            return Ok(all.iter().collect());
         };
         let ids: Vec<String> = all.iter().map(|a| format!("{}/{}", self.backend, a.name)).collect();
         match all.iter().find(|a| a.name == name) {
-            Some(algorithm) => Ok((entry.descriptor, vec![algorithm])),
+            Some(algorithm) => Ok(vec![algorithm]),
             None => Err(NoTarget {
                 message: format!("backend `{}` has no algorithm `{name}`", self.backend),
                 help: suggest::help(&self.to_string(), ids.iter().map(String::as_str)),

@@ -31,7 +31,12 @@ fn load_with(pairs: &[(&str, &str)], options: &[(&str, &str)]) -> Result<Setting
 
 #[test]
 fn nothing_set_is_the_defaults() {
-    let settings = load(&[("PATH", "/bin"), ("CROSSOVER_RANK", "3"), ("CROSSOVER_JOB", "j")]);
+    let settings = load(&[
+        ("PATH", "/bin"),
+        ("CROSSOVER_RANK", "3"),
+        ("CROSSOVER_JOB", "j"),
+        ("CROSSOVER_LOG", "debug"),
+    ]);
     let settings = settings.unwrap();
     assert_eq!(settings.contract, Contract::DEFAULT);
     assert!(settings.policy.is_empty() && settings.forced.is_none() && !settings.strict);

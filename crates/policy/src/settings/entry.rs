@@ -29,9 +29,11 @@ const KEYS: [&str; 10] = [
     "call_timeout",
     "shm_dir",
 ];
-/// By which a launcher tells a process its place. The bootstrap reads them.
-const LAUNCHER: [&str; 7] =
-    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "JOB", "ATTEMPT", "RENDEZVOUS"];
+
+/// Not settings: by all but the last a launcher tells a process its place, which the bootstrap
+/// reads; the last is the command line's log filter.
+const READ_ELSEWHERE: [&str; 8] =
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "JOB", "ATTEMPT", "RENDEZVOUS", "LOG"];
 
 pub(super) struct Entry {
     pub(super) key: String,
@@ -75,7 +77,7 @@ pub(super) fn of_variables(
     for (name, value) in variables {
         let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
         let bare = &name[PREFIX.len()..];
-        if LAUNCHER.contains(&bare) {
+        if READ_ELSEWHERE.contains(&bare) {
             continue;
         }
         let key = bare.to_ascii_lowercase().replacen("__", ".", 1);

@@ -73,7 +73,7 @@ pub struct Override {
 impl Settings {
     /// Puts the settings together. `variables` is the environment
     /// ([`std::env::vars_os`]); a variable `CROSSOVER_*` that is no setting is an error, but for
-    /// those by which a launcher tells a process its place. The backends of `registry` may have
+    /// those by which a launcher tells a process its place, and `CROSSOVER_LOG`. The backends of `registry` may have
     /// settings of their own: `CROSSOVER_HOST__CHUNK` is `host.chunk`.
     ///
     /// # Errors

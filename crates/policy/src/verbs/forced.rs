@@ -1,10 +1,10 @@
-//! The operators' verbs: `use` forces a backend or an algorithm, `disable` takes some away. They
-//! are a few words in a variable or an option, not a second policy language.
+//! `use`: a backend or an algorithm is forced.
 
 use crossover_core::call::{Op, Ops};
 use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Rule};
 use crossover_core::registry::Registry;
 
+use super::{Mistake, each_word, resolve};
 use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::settings::Stated;
 use crate::suggest;
@@ -44,12 +44,12 @@ impl Forced {
             let taken = if op.is_some() { &mut named } else { &mut others };
             if !runs.covers(ops) {
                 let message = format!("`{target}` cannot run {ops}");
-                return Err((Code::Backend, message, format!("it runs: {runs}")));
+                return Err(Mistake::of_target(message, format!("it runs: {runs}")));
             }
             let twice = taken.intersection(ops);
             if !twice.is_empty() {
                 let message = format!("`{word}` forces what is forced already: {twice}");
-                return Err((Code::Backend, message, "name each op once".to_owned()));
+                return Err(Mistake::of_target(message, "name each op once".to_owned()));
             }
             *taken = taken.union(ops);
             Ok((op.is_some(), target, ops))
@@ -96,89 +96,16 @@ impl Forced {
     }
 }
 
-/// Reads the words of `disable`.
-pub(crate) fn parse_disabled(
-    stated: &Stated<String>,
-    registry: &Registry,
-) -> Result<Vec<Target>, Vec<Diagnostic>> {
-    each_word(stated, |word| {
-        let target = Target::parse(word);
-        ops_of(&target, registry)?;
-        Ok(target)
-    })
-}
-
-/// Takes disabled targets out of chains, and rules that have nothing left. A bare backend name of
-/// which one algorithm is disabled becomes its other algorithms.
-pub(crate) fn disable(rules: &mut Vec<Rule>, disabled: &[Target], registry: &Registry) {
-    let is_disabled = |backend: &str, algorithm: Option<&str>| {
-        let hit = |t: &Target| {
-            t.backend == backend && (t.algorithm.is_none() || t.algorithm.as_deref() == algorithm)
-        };
-        disabled.iter().any(hit)
-    };
-    for rule in rules.iter_mut() {
-        let chain = std::mem::take(&mut rule.chain);
-        for candidate in chain {
-            let partly = candidate.algorithm.is_none()
-                && disabled.iter().any(|t| t.backend == candidate.backend);
-            let algorithms = match registry.find(&candidate.backend) {
-                Some(entry) if partly => entry.descriptor.algorithms,
-                _ => &[],
-            };
-            if algorithms.is_empty() {
-                rule.chain.push(candidate);
-            } else {
-                rule.chain.extend(algorithms.iter().map(|a| Candidate {
-                    algorithm: Some(a.name.to_owned()),
-                    ..candidate.clone()
-                }));
-            }
-        }
-        rule.chain.retain(|c| !is_disabled(&c.backend, c.algorithm.as_deref()));
-    }
-    rules.retain(|rule| !rule.chain.is_empty());
-}
-
-fn parse_op(word: &str) -> Result<Op, (Code, String, String)> {
+fn parse_op(word: &str) -> Result<Op, Mistake> {
     let word = word.trim();
     word.parse().map_err(|_| {
         let help = suggest::help(word, Op::NAMES.iter().copied());
-        (Code::Unknown, format!("unknown op `{word}`"), help)
+        Mistake { code: Code::Unknown, message: format!("unknown op `{word}`"), help }
     })
 }
 
 /// The collectives that a target states.
-fn ops_of(target: &Target, registry: &Registry) -> Result<Ops, (Code, String, String)> {
-    let (_, algorithms) =
-        target.resolve(registry).map_err(|no| (Code::Backend, no.message, no.help))?;
+fn ops_of(target: &Target, registry: &Registry) -> Result<Ops, Mistake> {
+    let algorithms = resolve(target, registry)?;
     Ok(algorithms.iter().fold(Ops::NONE, |ops, a| ops.union(a.eligibility.ops)))
-}
-
-/// Reads each of the words between commas, or says of all that are wrong where in the value they
-/// stand.
-fn each_word<T>(
-    stated: &Stated<String>,
-    mut read: impl FnMut(&str) -> Result<T, (Code, String, String)>,
-) -> Result<Vec<T>, Vec<Diagnostic>> {
-    let source = Source { name: stated.origin.to_string(), text: stated.value.clone() };
-    let mut values = Vec::new();
-    let mut problems = Vec::new();
-    let mut start = 0;
-    for part in stated.value.split(',') {
-        let word = part.trim();
-        let at = start + part.len() - part.trim_start().len();
-        start += part.len() + 1;
-        if word.is_empty() {
-            continue;
-        }
-        match read(word) {
-            Ok(value) => values.push(value),
-            Err((code, message, help)) => {
-                let span = at..at + word.len();
-                problems.push(source.diagnostic(code, span, message, Some(help)));
-            }
-        }
-    }
-    if problems.is_empty() { Ok(values) } else { Err(problems) }
 }
