@@ -157,6 +157,10 @@ depth = 2
     assert_eq!((alone.strict, alone.policy.len()), (true, 2));
     assert_eq!(alone.contract.accept.to_string(), "signed_zero_flush");
 
+    let emptied = load(&[config, ("CROSSOVER_USE", ""), ("CROSSOVER_CALL_TIMEOUT", "")]).unwrap();
+    assert_eq!(emptied.forced.unwrap().value, "ipc", "an empty variable sets nothing");
+    assert_eq!(emptied.call_timeout, Some(Duration::from_secs(5)));
+
     let variables = [config, ("CROSSOVER_USE", "host"), ("CROSSOVER_HOST__CHUNK", "8192")];
     let with_variables = load(&variables).unwrap();
     assert_eq!(with_variables.forced.unwrap().origin.to_string(), "CROSSOVER_USE");

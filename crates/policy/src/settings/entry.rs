@@ -54,9 +54,9 @@ impl Provider for Entry {
     }
 }
 
-/// The setting's value and who set it; an empty text is none.
+/// The setting's value and who set it.
 pub(super) fn find(figment: &Figment, key: &str) -> Option<Stated<String>> {
-    let value = figment.find_value(key).ok()?.into_string().filter(|text| !text.is_empty())?;
+    let value = figment.find_value(key).ok()?.into_string()?;
     let metadata = figment.find_metadata(key)?;
     let (layer, line) = metadata.source.as_ref()?.custom()?.split_once(' ')?;
     let origin = Origin { file: metadata.name.to_string(), line: line.parse().ok()? };

@@ -71,10 +71,10 @@ pub struct Override {
 }
 
 impl Settings {
-    /// Puts the settings together. `variables` is the environment
-    /// ([`std::env::vars_os`]); a variable `CROSSOVER_*` that is no setting is an error, but for
-    /// those by which a launcher tells a process its place, and `CROSSOVER_LOG`. The backends of `registry` may have
-    /// settings of their own: `CROSSOVER_HOST__CHUNK` is `host.chunk`.
+    /// Puts the settings together. `variables` is the environment ([`std::env::vars_os`]); a
+    /// variable `CROSSOVER_*` that is no setting is an error, but for those by which a launcher
+    /// tells a process its place, and `CROSSOVER_LOG`. The backends of `registry` may have settings
+    /// of their own: `CROSSOVER_HOST__CHUNK` is `host.chunk`. An empty text sets nothing.
     ///
     /// # Errors
     ///
@@ -93,6 +93,7 @@ impl Settings {
         };
         let program = entry::of_program(overrides, registry)?;
         let all = file.into_iter().chain(variables).chain(program);
+        let all = all.filter(|entry| !entry.value.is_empty());
         Settings::read(&all.fold(Figment::new(), Figment::merge::<Entry>), registry)
     }
 
