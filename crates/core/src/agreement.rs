@@ -41,6 +41,13 @@ impl<T> Local<T> {
     }
 }
 
+impl<T, U> Local<(T, U)> {
+    /// Takes two apart: both remain this rank's own.
+    pub fn unzip(self) -> (Local<T>, Local<U>) {
+        (Local(self.0.0), Local(self.0.1))
+    }
+}
+
 /// A value that is proven equal on every rank of the group `'g`.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreed<'g, T>(T, Brand<'g>);
@@ -123,6 +130,41 @@ pub struct StepFailed {
     pub step: String,
     /// Why it could not.
     pub why: String,
+}
+
+/// Shares the outcome of local work that every rank has done by itself, such as reading files:
+/// either every rank keeps its value, or every rank learns of the lowest rank's failure.
+///
+/// # Errors
+///
+/// Some rank failed, or the control plane did.
+pub fn all_or_none<T>(
+    boot: &dyn Bootstrap,
+    what: &str,
+    mine: Result<T, StepError>,
+) -> Result<T, AllOrNoneError> {
+    let vote = mine.as_ref().map(|_| ()).map_err(|e| e.0.clone());
+    let all: Vec<Ballot<()>> = gather(boot, what, &vote)?;
+    match (mine, (0..).zip(all).find_map(|(rank, vote)| Some((rank, vote.err()?)))) {
+        (Ok(value), None) => Ok(value),
+        (mine, failed) => {
+            let own = (boot.rank(), mine.err().map(|e| e.0).unwrap_or_default());
+            let (rank, why) = failed.unwrap_or(own);
+            Err(StepFailed { rank, step: what.to_owned(), why }.into())
+        }
+    }
+}
+
+/// What ranks did by themselves did not succeed everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AllOrNoneError {
+    /// The control plane failed.
+    #[error(transparent)]
+    ControlPlane(#[from] BootstrapError),
+    /// A rank failed.
+    #[error(transparent)]
+    Failed(#[from] StepFailed),
 }
 
 /// The ranks of group `'g` while they set something up together.

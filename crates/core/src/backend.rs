@@ -113,6 +113,13 @@ pub trait Abort: Send + Sync {
     fn abort(&self, reason: &str);
 }
 
+impl EnqueueError {
+    /// Is the cause a peer that is gone, late or gave up, rather than a mistake or a vendor?
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Aborted { .. } | Self::Late { .. } | Self::Lost { .. })
+    }
+}
+
 /// A call could not be completed; the communicator is no longer usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

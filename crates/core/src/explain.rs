@@ -34,7 +34,8 @@ pub struct Explanation {
     pub chosen: Option<Chosen>,
     /// Every candidate of every rule, in the order in which they are tried.
     pub considered: Vec<Considered>,
-    /// The sizes around this one that are decided alike: first and, unless there is no bound, last.
+    /// The sizes around this one that are decided alike, if they meet the multiples that this one
+    /// meets: first and, unless there is no bound, last.
     pub holds: (u64, Option<u64>),
     /// What comes after them.
     pub next: Option<Next>,
@@ -106,14 +107,13 @@ impl Plan {
     }
 
     /// Who serves which sizes: the first size of each band and its target, ascending from 0.
-    /// Sizes are multiples of 16, so that a kernel's alignment does not show.
+    /// Sizes are taken to be multiples of whatever a kernel wants.
     pub fn sweep(&self, call: &CallKind) -> Vec<(u64, Option<String>)> {
         let mut bands: Vec<(u64, Option<String>)> = Vec::new();
         for point in self.breakpoints(call.op) {
-            let Some(aligned) = point.checked_next_multiple_of(16) else { continue };
-            let target = self.decide(call, aligned).map(|c| self.name_of(c));
+            let target = self.decide_as(call, point, 0).map(|c| self.name_of(c));
             if bands.last().map(|(_, t)| t) != Some(&target) {
-                bands.push((aligned, target));
+                bands.push((point, target));
             }
         }
         bands
@@ -230,29 +230,20 @@ impl Plan {
         format!("the rule is not for {key} = {has}")
     }
 
-    /// The run of sizes around `bytes` that are decided alike, and what follows it.
+    /// The run of sizes around `bytes` that are decided alike, and what follows it. All of them are
+    /// taken to meet the multiples that `bytes` meets: between two whole packs of a kernel that
+    /// takes only whole ones, another serves, and no band would hold for more than one size.
     fn band_around(&self, call: &CallKind, bytes: u64) -> ((u64, Option<u64>), Option<Next>) {
-        let target = |bytes| self.decide(call, bytes).map(|c| self.name_of(c));
+        let target = |point| self.decide_as(call, point, bytes).map(|c| self.name_of(c));
         let here = target(bytes);
         let points = self.breakpoints(call.op);
-        // Ask at sizes that meet the multiples that this one meets.
-        let multiple = 1u64 << bytes.trailing_zeros().min(8);
-        let decide_at = |point: u64| {
-            let asked = point.checked_next_multiple_of(multiple).unwrap_or(point);
-            (asked, target(asked))
-        };
         let (below, above): (Vec<u64>, Vec<u64>) = points.iter().partition(|p| **p <= bytes);
-        let from = below
-            .iter()
-            .rev()
-            .map(|p| decide_at(*p))
-            .take_while(|(_, target)| *target == here)
-            .last()
-            .map_or(bytes, |(asked, _)| asked.min(bytes));
-        let next = above.iter().map(|p| decide_at(*p)).find(|(_, target)| *target != here);
-        match next {
+        let alike = below.into_iter().rev().take_while(|p| target(*p) == here);
+        let from = alike.last().unwrap_or(bytes);
+        let next = above.into_iter().map(|at| Next { at, target: target(at) });
+        match next.into_iter().find(|next| next.target != here) {
             None => ((from, None), None),
-            Some((at, target)) => ((from, Some(at - 1)), Some(Next { at, target })),
+            Some(next) => ((from, Some(next.at - 1)), Some(next)),
         }
     }
 }

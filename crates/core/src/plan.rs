@@ -166,18 +166,25 @@ impl Plan {
         if self.group.world == 1 {
             return Some(Choice::Copy);
         }
-        let candidate = if call.contract == self.contract {
-            let slot = &self.slots[slot_of(call)];
-            let bands = &self.bands[slot.start as usize..slot.end as usize];
-            // A slot's first band starts at 0, so there is one before every partition point.
-            let band = &bands[bands.partition_point(|b| b.from <= bytes) - 1];
-            self.picks[band.picks.start as usize..band.picks.end as usize]
-                .iter()
-                .find(|p| bytes & p.mask == 0)?
-                .candidate
-        } else {
-            self.serving(call, bytes).find(|(_, multiple)| bytes & (multiple - 1) == 0)?.0
-        };
+        if call.contract != self.contract {
+            return self.decide_as(call, bytes, bytes);
+        }
+        let slot = &self.slots[slot_of(call)];
+        let bands = &self.bands[slot.start as usize..slot.end as usize];
+        // A slot's first band starts at 0, so there is one before every partition point.
+        let band = &bands[bands.partition_point(|b| b.from <= bytes) - 1];
+        let picks = &self.picks[band.picks.start as usize..band.picks.end as usize];
+        let pick = picks.iter().find(|p| bytes & p.mask == 0)?;
+        Some(self.choice(pick.candidate))
+    }
+
+    /// The decision without the bands, on a size that meets the multiples which `like` meets.
+    pub(crate) fn decide_as(&self, call: &CallKind, bytes: u64, like: u64) -> Option<Choice> {
+        if self.group.world == 1 {
+            return Some(Choice::Copy);
+        }
+        let mut serving = self.serving(call, bytes);
+        let (candidate, _) = serving.find(|(_, multiple_of)| like & (multiple_of - 1) == 0)?;
         Some(self.choice(candidate))
     }
 

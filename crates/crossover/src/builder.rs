@@ -1,0 +1,151 @@
+//! From settings and a launcher to a group.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crossover_bootstrap::{Launch, Options, connect};
+use crossover_core::agreement::{StepError, all_or_none};
+use crossover_core::communicator::Communicator;
+use crossover_core::contract::Contract;
+use crossover_core::facts::HOST_ARCH;
+use crossover_core::policy::Policy;
+use crossover_core::registry::Registry;
+use crossover_policy::{Override, Settings, Sources};
+
+use crate::{Error, report};
+
+/// How long forming a group may take where nobody says: engines load models meanwhile.
+const FORM_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Puts a group together. What it is told here is stronger than files and variables.
+#[derive(Clone)]
+pub struct Builder {
+    variables: Vec<(OsString, OsString)>,
+    overrides: Vec<Override>,
+    registry: Registry,
+    launch: Option<Launch>,
+    tag: String,
+    contract: Option<Contract>,
+}
+
+impl Builder {
+    /// Reads the environment, once: the launcher's variables and `CROSSOVER_*`.
+    ///
+    /// # Errors
+    ///
+    /// Launcher variables are incomplete or contradict one another, or two linked backends have
+    /// one id.
+    pub fn from_env() -> Result<Builder, Error> {
+        Builder::from_variables(std::env::vars_os())
+    }
+
+    /// The same, from these variables alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Builder::from_env`].
+    pub fn from_variables(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Builder, Error> {
+        let variables: Vec<(OsString, OsString)> = variables.into_iter().collect();
+        let text = |name: &str| {
+            let found = variables.iter().find(|(key, _)| key == name)?;
+            found.1.to_str().map(str::to_owned)
+        };
+        Ok(Builder {
+            launch: Launch::from_env(text)?,
+            registry: crossover_backends::registry()?,
+            overrides: Vec::new(),
+            tag: "world".to_owned(),
+            contract: None,
+            variables,
+        })
+    }
+
+    /// The linked backends.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// This process's place among the ranks; `None` if no launcher gave it one. Then a group has
+    /// one rank.
+    pub fn launch(&self) -> Option<&Launch> {
+        self.launch.as_ref()
+    }
+
+    /// Takes its place from the program rather than from a launcher.
+    pub fn with_launch(mut self, launch: Launch) -> Self {
+        self.launch = Some(launch);
+        self
+    }
+
+    /// The group's name in policies, such as `tp`; `world` if not said.
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = tag.into();
+        self
+    }
+
+    /// What the engine demands and accepts. Settings can demand more; they cannot accept more.
+    pub fn contract(mut self, contract: Contract) -> Self {
+        self.contract = Some(contract);
+        self
+    }
+
+    /// Makes a setting, such as `use` or `host.chunk`; `origin` says in messages who does, such
+    /// as `--use`.
+    pub fn set(
+        mut self,
+        key: impl Into<String>,
+        value: impl Into<String>,
+        origin: impl Into<String>,
+    ) -> Self {
+        let (key, value, origin) = (key.into(), value.into(), origin.into());
+        self.overrides.push(Override { key, value, origin });
+        self
+    }
+
+    /// The settings in force.
+    ///
+    /// # Errors
+    ///
+    /// A variable, option or line of the settings file is wrong.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        Ok(Settings::load(self.variables.iter().cloned(), &self.overrides, &self.registry)?)
+    }
+
+    /// Forms the group. Collective: every rank calls it.
+    ///
+    /// # Errors
+    ///
+    /// A setting or policy file is wrong, a rank is missing or lost, ranks disagree, or no backend
+    /// can be had. Where the cause concerns all ranks, all hold the same sentence.
+    pub fn form(&self) -> Result<Communicator, Error> {
+        let launch = self.launch.clone().unwrap_or_else(Launch::alone);
+        let loaded = self.load();
+        let mut options = Options { deadline: FORM_TIMEOUT, ..Options::default() };
+        if let Ok((settings, _)) = &loaded {
+            options.deadline = settings.form_timeout.unwrap_or(FORM_TIMEOUT);
+            options.node_id = settings.node_id.clone();
+        }
+        // A rank whose files are wrong still comes, to say so: else its peers would wait for it.
+        let channel = connect(&launch, &options)?;
+        let vote = loaded.as_ref().map(|_| ()).map_err(StepError::new);
+        let everywhere = all_or_none(&*channel, "read its settings and policy", vote);
+        let (settings, policy) = loaded?;
+        everywhere?;
+
+        let mut group = settings.group(&self.tag);
+        if let Some(engine) = self.contract {
+            let determinism = engine.determinism.max(group.contract.determinism);
+            group.contract = Contract { determinism, ..engine };
+        }
+        let report = report(settings.node_id.as_deref());
+        Ok(Communicator::form(&*channel, &self.registry, &policy, report, &group)?)
+    }
+
+    fn load(&self) -> Result<(Settings, Policy), Error> {
+        let settings = self.settings()?;
+        let policy = Sources::of(&settings, HOST_ARCH).load(&self.registry)?.policy;
+        Ok((settings, policy))
+    }
+}

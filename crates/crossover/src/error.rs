@@ -1,0 +1,58 @@
+//! Why a group could not be formed, and the exit code that says so.
+
+use crossover_bootstrap::{LaunchError, RendezvousError};
+use crossover_core::agreement::AllOrNoneError;
+use crossover_core::communicator::CallError;
+use crossover_core::form::FormError;
+use crossover_core::registry::RegistryError;
+use crossover_policy::{PolicyError, SettingsError};
+
+/// A group could not be formed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Ranks met, and the group did not come about.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The launcher's variables contradict one another.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A policy file is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// Two linked backends have one id.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// Ranks did not meet.
+    #[error(transparent)]
+    Rendezvous(#[from] RendezvousError),
+    /// Another rank's settings or policy are wrong.
+    #[error(transparent)]
+    Peer(#[from] AllOrNoneError),
+    /// A setting is wrong.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+impl Error {
+    /// 2 bad usage or a bad file, 3 nothing eligible, 4 a peer was lost or a deadline passed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Form(FormError::ControlPlane(_))
+            | Error::Peer(AllOrNoneError::ControlPlane(_)) => 4,
+            Error::Form(FormError::Forced { .. } | FormError::NoBackend { .. }) => 3,
+            Error::Rendezvous(e) if e.is_loss() => 4,
+            _ => 2,
+        }
+    }
+}
+
+/// The same codes, for a call that failed.
+pub fn call_exit_code(error: &CallError) -> u8 {
+    match error {
+        CallError::NothingEligible { .. } => 3,
+        CallError::Failed(e) | CallError::Poisoned(e) if e.is_loss() => 4,
+        CallError::Failed(_) | CallError::Poisoned(_) => 1,
+        _ => 2,
+    }
+}
