@@ -1,1 +1,39 @@
-//! x
+//! Backend `host`: collectives between the processes of one node, through shared memory.
+//!
+//! It needs no device, is exact and rank-ordered, and takes any dtype, count and alignment: the
+//! reference that other backends are compared with, and the example to copy for a new one. Every
+//! backend crate has the first three of these files:
+//!
+//! - `eligibility` states what the algorithms take, as data;
+//! - `setup` brings the group up, each step voted on;
+//! - `session` runs the calls.
+//!
+//! Below them, from the outside in: `collective` (one file per op) says who copies what where;
+//! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
+//! model checkers run the very same code; `wait` is how long a rank is patient, `liveness` and
+//! `verdict` how a wait ends when it cannot end well; `segment` and `layout` are the memory;
+//! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic.
+
+mod collective;
+mod eligibility;
+mod exchange;
+mod header;
+mod layout;
+mod liveness;
+mod mismatch;
+pub mod protocol;
+mod reduce;
+mod segment;
+mod session;
+mod settings;
+mod setup;
+mod verdict;
+mod wait;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::eligibility::DESCRIPTOR;
+pub use crate::setup::Host;
+
+crossover_core::register_backend!(eligibility::DESCRIPTOR, || Box::new(Host));

@@ -1,0 +1,56 @@
+//! Who copies what where: one file per op, each a loop over windows of at most a slot.
+//!
+//! All of them are bit-exact in the same way: copies are copies, and reductions run over the
+//! slots in rank order, so that neither the algorithm nor the windows show in the result. No
+//! slice is ever formed over the engine's memory: it may be misaligned, and input and output may
+//! be the same.
+
+mod all_gather;
+mod all_reduce;
+mod all_to_all;
+mod broadcast;
+mod parts;
+mod reduce_scatter;
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::call::{CallBuffers, CallSig, Op};
+
+use crate::eligibility::{ONE_SHOT, TWO_SHOT};
+use crate::exchange::Exchange;
+
+/// Runs a call.
+///
+/// # Safety
+///
+/// As for [`Session::enqueue`](crossover_core::backend::Session::enqueue).
+pub(crate) unsafe fn run(
+    algorithm: usize,
+    call: &CallSig<'_>,
+    buffers: &CallBuffers,
+    exchange: Exchange<'_>,
+) -> Result<(), EnqueueError> {
+    debug_assert!([ONE_SHOT, TWO_SHOT].contains(&algorithm));
+    // SAFETY: the caller's promise about the buffers is passed on as it is.
+    unsafe {
+        match call.op {
+            Op::AllReduce if algorithm == TWO_SHOT => all_reduce::two_shot(call, buffers, exchange),
+            Op::AllReduce => all_reduce::one_shot(call, buffers, exchange),
+            Op::AllGather => all_gather::run(call, buffers, exchange),
+            Op::ReduceScatter => reduce_scatter::run(call, buffers, exchange),
+            Op::Broadcast => broadcast::run(call, buffers, exchange),
+            Op::AllToAll => all_to_all::run(call, buffers, exchange),
+        }
+    }
+}
+
+/// Moves what a rank gives to itself, unless it is in place already.
+///
+/// # Safety
+///
+/// As for [`std::ptr::copy`], of bytes.
+unsafe fn keep(from: *const u8, to: *mut u8, len: usize) {
+    if from != to.cast_const() {
+        // SAFETY: the caller's.
+        unsafe { to.copy_from(from, len) };
+    }
+}

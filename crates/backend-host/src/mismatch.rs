@@ -1,0 +1,146 @@
+//! Ranks made different calls: one sentence, the same on every rank, since all read the same
+//! headers.
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::bootstrap::ranks_in_words;
+use crossover_core::call::{Dtype, Op, ReduceOp};
+
+use crate::eligibility::DESCRIPTOR;
+use crate::header::{CLOSE, Header};
+
+/// The error for headers, in rank order, that are not all equal. `step` and `seq` are the
+/// reader's own.
+pub(crate) fn explain(headers: &[Header], step: String, seq: u64) -> EnqueueError {
+    if let Some((rank, how)) = closed(headers) {
+        return EnqueueError::Lost { step, seq, rank, how };
+    }
+    // Numbers can differ; every rank must print the same one.
+    let seq = headers.iter().map(Header::seq).min().unwrap_or(seq);
+    EnqueueError::Mismatch { seq, what: difference(headers) }
+}
+
+/// Did some ranks close the group while others went on?
+fn closed(headers: &[Header]) -> Option<(u32, String)> {
+    let rank = headers.iter().position(|h| h.op() == CLOSE)? as u32;
+    let others = |(_, h): &(u32, &Header)| h.op() != CLOSE;
+    let calling: Vec<_> = (0..).zip(headers).filter(others).collect();
+    let (_, first) = calling.first()?;
+    let ranks: Vec<u32> = calling.iter().map(|(rank, _)| *rank).collect();
+    let op = op_in_words(first.op());
+    Some((rank, format!("it closed the group while {} called {op}", ranks_in_words(&ranks))))
+}
+
+/// What can differ: its name, where it is in a header, and how to say it.
+struct Field(&'static str, fn(&Header) -> u64, fn(u64) -> String);
+
+const FIELDS: [Field; 8] = [
+    Field("op", Header::op, op_in_words),
+    Field("call number", Header::seq, |n| n.to_string()),
+    Field("algorithm", Header::algorithm, algorithm_in_words),
+    Field("dtype", Header::dtype, |n| name(n, Dtype::NAMES)),
+    Field("reduce op", Header::reduce_op, |n| name(n, ReduceOp::NAMES)),
+    Field("root", Header::root, |n| n.to_string()),
+    Field("count", Header::count, |n| n.to_string()),
+    Field("counts per rank", Header::split, split_in_words),
+];
+
+/// The first field that differs, who has which value, the odd ones first.
+fn difference(headers: &[Header]) -> String {
+    for field in &FIELDS {
+        let camps = camps(headers.iter().map(field.1));
+        if camps.len() > 1 {
+            return sentence(field, &camps);
+        }
+    }
+    "their headers are equal and yet were found different".to_owned()
+}
+
+/// Ranks by value: smaller camps first, equally large ones by their first rank.
+fn camps(values: impl Iterator<Item = u64>) -> Vec<(u64, Vec<u32>)> {
+    let mut camps: Vec<(u64, Vec<u32>)> = Vec::new();
+    for (rank, value) in (0..).zip(values) {
+        match camps.iter_mut().find(|(v, _)| *v == value) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => camps.push((value, vec![rank])),
+        }
+    }
+    camps.sort_by_key(|(_, ranks)| ranks.len());
+    camps
+}
+
+fn sentence(Field(field, _, words): &Field, camps: &[(u64, Vec<u32>)]) -> String {
+    let clause = |(at, (value, ranks)): (usize, &(u64, Vec<u32>))| {
+        let verb = if ranks.len() == 1 { "has" } else { "have" };
+        let field = if at == 0 { format!("{field} ") } else { String::new() };
+        format!("{} {verb} {field}{}", ranks_in_words(ranks), words(*value))
+    };
+    camps.iter().enumerate().map(clause).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn op_in_words(n: u64) -> String {
+    if n == CLOSE { "close".to_owned() } else { name(n, Op::NAMES) }
+}
+
+/// The name after the slash.
+pub(crate) fn algorithm_in_words(n: u64) -> String {
+    let known = DESCRIPTOR.algorithms.get(n as usize);
+    known.map_or_else(|| format!("number {n}"), |a| a.name.to_owned())
+}
+
+fn split_in_words(digest: u64) -> String {
+    if digest == 0 { "alike".to_owned() } else { format!("with digest {digest:016x}") }
+}
+
+fn name(n: u64, names: &[&str]) -> String {
+    names.get(n as usize).map_or_else(|| format!("number {n}"), |name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crossover_core::call::{CallSig, Mode, Split};
+    use crossover_core::contract::Contract;
+
+    use super::*;
+
+    #[test]
+    fn the_majority_says_who_is_odd_and_a_tie_names_both() {
+        check([7, 9, 7, 7], "rank 1 has count 9, ranks 0, 2 and 3 have 7");
+        check([7, 7, 9, 9], "ranks 0 and 1 have count 7, ranks 2 and 3 have 9");
+        check([7, 8], "rank 0 has count 7, rank 1 has 8");
+        check([5, 6, 7, 7], "rank 0 has count 5, rank 1 has 6, ranks 2 and 3 have 7");
+    }
+
+    #[test]
+    fn the_op_is_named_before_what_follows_from_it() {
+        let headers = [call(Op::AllGather, 4), call(Op::AllReduce, 8), call(Op::AllReduce, 8)];
+        let what = difference(&headers.map(|c| Header::of_call(0, 1, &c)));
+        assert_eq!(what, "rank 0 has op all_gather, ranks 1 and 2 have all_reduce");
+    }
+
+    #[test]
+    fn a_goodbye_is_a_loss() {
+        let call = Header::of_call(0, 2, &call(Op::Broadcast, 4));
+        let headers = [call, Header::of_close(1), call];
+        let how = "it closed the group while ranks 0 and 2 called broadcast";
+        assert_eq!(closed(&headers), Some((1, how.to_owned())));
+    }
+
+    #[track_caller]
+    fn check<const N: usize>(counts: [usize; N], expected: &str) {
+        let headers = counts.map(|n| Header::of_call(0, 1, &call(Op::AllReduce, n)));
+        assert_eq!(difference(&headers), expected);
+    }
+
+    fn call(op: Op, count: usize) -> CallSig<'static> {
+        CallSig {
+            op,
+            dtype: Dtype::F32,
+            reduce_op: ReduceOp::Sum,
+            count,
+            mode: Mode::Eager,
+            root: 0,
+            split: Split::Even,
+            contract: Contract::DEFAULT,
+        }
+    }
+}

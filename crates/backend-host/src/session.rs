@@ -1,0 +1,66 @@
+//! The group on one rank: runs calls, ends waits, says goodbye.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+
+use crossover_core::backend::{Abort, EnqueueError, Session};
+use crossover_core::call::{CallBuffers, CallSig};
+
+use crate::collective;
+use crate::exchange::Exchange;
+use crate::header::Header;
+use crate::liveness::Liveness;
+use crate::protocol::Steps;
+use crate::segment::Segment;
+use crate::verdict;
+use crate::wait::Habits;
+
+/// Everything a rank needs for a call. Dropping it closes descriptors and unmaps memory, no more:
+/// peers that still wait see it go.
+pub(crate) struct HostSession {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) liveness: Liveness,
+    pub(crate) steps: Steps,
+    pub(crate) habits: Habits,
+}
+
+impl Session for HostSession {
+    unsafe fn enqueue(
+        &mut self,
+        algorithm: usize,
+        seq: u64,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Result<(), EnqueueError> {
+        let header = Header::of_call(algorithm, seq, call);
+        // SAFETY: the caller's promise about the buffers is passed on as it is.
+        Exchange::new(self, header)
+            .and_then(|exchange| unsafe { collective::run(algorithm, call, buffers, exchange) })
+            .map_err(|e| verdict::settle(&self.segment, e))
+    }
+
+    fn abort_handle(&self) -> Arc<dyn Abort> {
+        Arc::new(HostAbort { segment: Arc::clone(&self.segment), rank: self.habits.rank })
+    }
+
+    fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        let met = Exchange::new(self, Header::of_close(seq))
+            .and_then(|mut exchange| exchange.meet(|_| ()).map(|_| ()))
+            .map_err(|e| verdict::settle(&self.segment, e));
+        // After the rendezvous: a peer that this rank has met is never taken for lost.
+        self.segment.closed(self.habits.rank).store(1, Release);
+        met
+    }
+}
+
+/// Ends the waits of every rank through the segment, which it keeps mapped.
+struct HostAbort {
+    segment: Arc<Segment>,
+    rank: u32,
+}
+
+impl Abort for HostAbort {
+    fn abort(&self, reason: &str) {
+        verdict::abort(&self.segment, self.rank, reason);
+    }
+}

@@ -1,0 +1,146 @@
+//! How a group comes up: settings, the segment's file, descriptors, mappings, proof. Each step is
+//! voted on, so it comes up on every rank or on none.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError};
+use crossover_core::backend::{Backend, Ready, Session};
+use crossover_core::facts::GroupFacts;
+
+use crate::layout::Layout;
+use crate::liveness::{self, Alive, Liveness};
+use crate::protocol::Steps;
+use crate::segment::{Segment, Token, create};
+use crate::session::HostSession;
+use crate::settings;
+use crate::wait::Habits;
+
+/// Backend `host`, before it is bound to a group.
+pub struct Host;
+
+impl Backend for Host {
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        _facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError> {
+        let (session, capacity) = open(setup)?;
+        Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
+    }
+}
+
+/// The session, and the most input bytes of a call: any, since payloads travel in chunks.
+pub(crate) fn open<'g>(
+    setup: &mut Setup<'g>,
+) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
+    let asked = setup
+        .step("read its host settings", nothing(), |here, ()| settings::chunk(here.settings()))?;
+    let chunk = setup.min("agree on host.chunk", asked)?;
+    let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
+    let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
+
+    let layout = Layout { world: setup.world(), chunk: *chunk.get() as usize };
+    let token = Token { nonce: nonces.get()[0], layout };
+    let made = setup.step("create the shared segment", nothing(), |here, ()| make(here, token))?;
+    let (alive, shared) = made.unzip();
+    let fds = setup.exchange_fds("pass the shared segment and signs of life", shared)?;
+    let mapped = setup.step("map the shared segment", alive.zip(fds), |here, (alive, fds)| {
+        map(here, token, alive, fds)
+    })?;
+    let proven = setup.step("see every rank in the shared segment", mapped, |here, mapped| {
+        prove(here, token, mapped)
+    })?;
+
+    let processors = count_processors(processors.get());
+    let session = proven.zip(setup.rank()).map(|((segment, liveness, deadline), rank)| {
+        if rank == 0 {
+            let (bytes, chunk) = (layout.bytes(), layout.chunk);
+            tracing::debug!(target: "crossover::host", bytes, chunk, processors, "segment ready");
+        }
+        HostSession {
+            segment: Arc::new(segment),
+            liveness,
+            steps: Steps::new(rank, layout.world),
+            habits: Habits::new(rank, layout.world, processors, deadline),
+        }
+    });
+    let capacity = chunk.map(|_| u64::MAX);
+    Ok((session, capacity))
+}
+
+fn nothing() -> Local<()> {
+    Local::new(())
+}
+
+/// Random without a source of randomness: `RandomState` is seeded by the operating system.
+fn draw_nonce() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The own sign of life, and what peers get: its other end and, from rank 0, the segment.
+fn make(here: &Here<'_>, token: Token) -> Result<(Alive, Vec<OwnedFd>), StepError> {
+    let (alive, watch) = liveness::pipe()?;
+    let mut shared = vec![watch];
+    if here.rank() == 0 {
+        shared.push(create(&settings::place(here.settings()), token)?);
+    }
+    Ok((alive, shared))
+}
+
+fn map(
+    here: &Here<'_>,
+    token: Token,
+    alive: Alive,
+    fds: Vec<Vec<OwnedFd>>,
+) -> Result<(Segment, Liveness), StepError> {
+    let mut watches = Vec::with_capacity(fds.len());
+    let mut file = None;
+    for (rank, fds) in fds.into_iter().enumerate() {
+        let mut fds = fds.into_iter();
+        let watch = fds.next();
+        watches.push(watch.ok_or_else(|| StepError(format!("rank {rank} sent no descriptor")))?);
+        file = file.or(fds.next());
+    }
+    let file = file.ok_or_else(|| StepError::new("rank 0 sent no segment"))?;
+    let segment = Segment::map(file.as_fd(), token.layout, token)?;
+    segment.mark(here.rank()).store(mark(token, here.rank()), Release);
+    Ok((segment, Liveness::new(alive, watches)))
+}
+
+/// After the vote every rank has left its mark. A rank that maps a copy does not see the others'.
+fn prove(
+    here: &Here<'_>,
+    token: Token,
+    (segment, liveness): (Segment, Liveness),
+) -> Result<(Segment, Liveness, std::time::Duration), StepError> {
+    match (0..here.world()).find(|r| segment.mark(*r).load(Acquire) != mark(token, *r)) {
+        None => Ok((segment, liveness, here.settings().call_deadline)),
+        Some(rank) => Err(StepError(format!(
+            "what rank {rank} wrote there does not arrive: do all ranks run on one node?"
+        ))),
+    }
+}
+
+fn mark(token: Token, rank: u32) -> u64 {
+    token.nonce ^ (u64::from(rank) + 1)
+}
+
+/// The processors that this rank may run on, and how many of them it may keep busy.
+fn processors() -> (Vec<u32>, u32) {
+    let mask = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    let allowed = |cpu: &u32| mask.is_set(*cpu as usize);
+    let busy = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    ((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(allowed).collect(), busy)
+}
+
+/// Processors that the ranks have together: ranks may be pinned to one each, and a container's
+/// quota may be less than its processors.
+fn count_processors(ranks: &[(Vec<u32>, u32)]) -> usize {
+    let union: BTreeSet<u32> = ranks.iter().flat_map(|(cpus, _)| cpus).copied().collect();
+    let quota = ranks.iter().filter(|(cpus, busy)| (*busy as usize) < cpus.len());
+    quota.map(|(_, busy)| *busy as usize).min().unwrap_or(usize::MAX).min(union.len())
+}

@@ -1,0 +1,60 @@
+//! Threads as ranks: a group of sessions.
+
+mod calls;
+mod data;
+mod ends;
+mod numerics;
+mod places;
+mod sequences;
+
+use std::time::Duration;
+
+use crossover_bootstrap::threads;
+use crossover_core::agreement::{SetupError, with_setup};
+use crossover_core::settings::BackendSettings;
+
+use crate::session::HostSession;
+use crate::setup::open;
+
+/// Settings with this chunk, and a deadline that no healthy test comes near.
+fn settings(chunk: &str) -> BackendSettings {
+    let mut settings = BackendSettings::default();
+    settings.values.insert("host.chunk".to_owned(), chunk.to_owned());
+    settings
+}
+
+/// Runs `rank` on a thread per rank, each with a session of one group; results in rank order.
+fn group<R: Send>(
+    world: u32,
+    settings: &BackendSettings,
+    rank: impl Fn(u32, HostSession) -> R + Sync,
+) -> Vec<R> {
+    try_group(world, &|_| settings.clone(), |r, session| rank(r, session.unwrap()))
+}
+
+/// The same for set-ups that may fail, with settings of each rank's own.
+fn try_group<R: Send>(
+    world: u32,
+    settings: &(dyn Fn(u32) -> BackendSettings + Sync),
+    rank: impl Fn(u32, Result<HostSession, SetupError>) -> R + Sync,
+) -> Vec<R> {
+    let channels = threads(world, Duration::from_secs(60));
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..)
+            .zip(channels)
+            .map(|(r, boot)| {
+                let rank = &rank;
+                scope.spawn(move || {
+                    let session = with_setup(&boot, &settings(r), |setup| {
+                        let mut session = None;
+                        let (local, _) = open(setup)?;
+                        local.map(|s| session = Some(s));
+                        Ok(session.unwrap())
+                    });
+                    rank(r, session)
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}

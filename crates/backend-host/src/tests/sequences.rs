@@ -1,0 +1,66 @@
+//! What only sequences of calls show: slots reused early, ops mixed, groups mixed up.
+
+use std::time::Duration;
+
+use crossover_core::call::{Dtype, Op, ReduceOp};
+
+use super::data::{call, expected, input_bytes, random, run};
+use super::{group, settings};
+
+#[test]
+fn mixed_ops_under_skew_never_see_another_calls_data() {
+    let world = 3;
+    group(world, &settings("1KiB"), |rank, mut session| {
+        for seq in 1..=150 {
+            let op = Op::ALL[seq as usize % 5];
+            let count = [3, 0, 300, 1500, 6][seq as usize % 5 * 2 % 5];
+            let call = call(op, Dtype::I32, ReduceOp::Sum, count);
+            let inputs: Vec<Vec<u8>> = (0..world)
+                .map(|r| random(call.dtype, input_bytes(&call, r), seq << 8 | u64::from(r)))
+                .collect();
+            // Another rank dawdles each time.
+            if seq % u64::from(world) == u64::from(rank) {
+                std::thread::sleep(Duration::from_micros(seq * 37 % 1500));
+            }
+            let made = (seq as usize % 2, seq, &call);
+            let got = run(&mut session, made, (rank, &inputs), (0, false)).unwrap();
+            assert_eq!(got, expected(&call, &inputs, rank), "rank {rank}, call {seq}: {op}");
+        }
+    });
+}
+
+#[test]
+fn groups_at_once_keep_to_themselves() {
+    std::thread::scope(|scope| {
+        for tenant in 0..3u64 {
+            scope.spawn(move || {
+                group(2, &settings("1KiB"), |rank, mut session| {
+                    for seq in 1..=50 {
+                        let call = call(Op::AllReduce, Dtype::U64, ReduceOp::Sum, 200);
+                        let seed = |r: u64| tenant << 32 | seq << 8 | r;
+                        let inputs = [0, 1].map(|r| random(call.dtype, 1600, seed(r)));
+                        let made = (1, seq, &call);
+                        let got = run(&mut session, made, (rank, &inputs), (1, true)).unwrap();
+                        assert_eq!(got, expected(&call, &inputs, rank), "group {tenant}");
+                    }
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn both_algorithms_and_all_chunks_give_the_same_bits() {
+    let inputs: Vec<Vec<u8>> = (0..4).map(|r| random(Dtype::F32, 40_000, 77 + r)).collect();
+    let call = call(Op::AllReduce, Dtype::F32, ReduceOp::Avg, 10_000);
+    let mut results = Vec::new();
+    for chunk in ["1KiB", "1088B", "64KiB"] {
+        for algorithm in [0, 1] {
+            results.extend(group(4, &settings(chunk), |rank, mut session| {
+                let made = (algorithm, 1, &call);
+                run(&mut session, made, (rank, &inputs), (3, false)).unwrap()
+            }));
+        }
+    }
+    assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+}

@@ -1,0 +1,173 @@
+//! The rendezvous under loom: every execution that the memory model allows, for two ranks and a
+//! few steps. The negative controls show that the model sees what it is there to see.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use crossover_backend_host::protocol::{Board, Once, Patience, Posted, Step, Steps, Word};
+use loom::cell::UnsafeCell;
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+const RANKS: u32 = 2;
+const STEPS: u64 = 3;
+
+/// A word of loom's, published with release or, where that is broken on purpose, relaxed.
+struct Flag<const RELEASE: bool>(AtomicU64);
+
+impl<const RELEASE: bool> Word for Flag<RELEASE> {
+    fn load_acquire(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn store_release(&self, value: u64) {
+        self.0.store(value, if RELEASE { Ordering::Release } else { Ordering::Relaxed });
+    }
+
+    fn compare_exchange(&self, current: u64, new: u64) -> bool {
+        self.0.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Plain memory of loom's, which reports an access that is not ordered after the last write.
+struct Slot(UnsafeCell<u64>);
+
+// SAFETY: loom runs one thread at a time.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    fn write(&self, value: u64) {
+        // SAFETY: that nobody else uses it now is the protocol's claim, which loom checks.
+        self.0.with_mut(|to| unsafe { *to = value });
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: as above.
+        self.0.with(|from| unsafe { *from })
+    }
+}
+
+/// Words and slots of both ranks, by parity.
+struct Memory<const RELEASE: bool> {
+    words: [[Flag<RELEASE>; 2]; 2],
+    slots: [[Slot; 2]; 2],
+}
+
+impl<const RELEASE: bool> Memory<RELEASE> {
+    fn new() -> Self {
+        Memory {
+            words: std::array::from_fn(|_| std::array::from_fn(|_| Flag(AtomicU64::new(0)))),
+            slots: std::array::from_fn(|_| std::array::from_fn(|_| Slot(UnsafeCell::new(0)))),
+        }
+    }
+}
+
+impl<const RELEASE: bool> Board for Memory<RELEASE> {
+    type Word = Flag<RELEASE>;
+
+    fn arrival(&self, rank: u32, parity: usize) -> &Flag<RELEASE> {
+        &self.words[rank as usize][parity]
+    }
+}
+
+struct Yield;
+
+impl Patience for Yield {
+    type Error = std::convert::Infallible;
+
+    fn pause(&mut self, _: Step) -> Result<(), Self::Error> {
+        loom::thread::yield_now();
+        Ok(())
+    }
+}
+
+/// How a rank is broken on purpose.
+#[derive(Clone, Copy, PartialEq)]
+enum Rank {
+    Right,
+    /// One slot where the protocol has two.
+    SingleBuffered,
+    /// Reads without having met.
+    Unmet,
+}
+
+fn run<const RELEASE: bool>(kind: Rank) {
+    loom::model(move || {
+        let memory = Arc::new(Memory::<RELEASE>::new());
+        let other = {
+            let memory = Arc::clone(&memory);
+            loom::thread::spawn(move || rank(kind, 1, &memory))
+        };
+        rank(kind, 0, &memory);
+        other.join().unwrap();
+    });
+}
+
+fn rank<const RELEASE: bool>(kind: Rank, me: u32, memory: &Memory<RELEASE>) {
+    let mut steps = Steps::new(me, RANKS);
+    for number in 1..=STEPS {
+        let step = steps.begin();
+        let slot = if kind == Rank::SingleBuffered { 0 } else { step.parity() };
+        memory.slots[me as usize][slot].write(value(me, number));
+        if kind != Rank::Unmet {
+            let Ok(()) = steps.meet(step, memory, &mut Yield);
+        }
+        let peer = 1 - me;
+        assert_eq!(memory.slots[peer as usize][slot].read(), value(peer, number));
+    }
+}
+
+fn value(rank: u32, number: u64) -> u64 {
+    number * 10 + u64::from(rank)
+}
+
+#[test]
+fn no_slot_is_read_before_it_is_written_nor_written_while_it_is_read() {
+    run::<true>(Rank::Right);
+}
+
+#[test]
+fn a_relaxed_flag_is_found() {
+    assert!(catch_unwind(|| run::<false>(Rank::Right)).is_err());
+}
+
+#[test]
+fn a_single_buffer_is_found() {
+    assert!(catch_unwind(|| run::<true>(Rank::SingleBuffered)).is_err());
+}
+
+#[test]
+fn a_skipped_rendezvous_is_found() {
+    assert!(catch_unwind(|| run::<true>(Rank::Unmet)).is_err());
+}
+
+#[test]
+fn one_verdict_wins_and_is_read_whole() {
+    verdicts::<true>();
+}
+
+#[test]
+fn a_relaxed_verdict_is_found() {
+    assert!(catch_unwind(verdicts::<false>).is_err());
+}
+
+fn verdicts<const RELEASE: bool>() {
+    loom::model(|| {
+        let shared = Arc::new((Flag::<RELEASE>(AtomicU64::new(0)), Slot(UnsafeCell::new(0))));
+        let post = |shared: &(Flag<RELEASE>, Slot), mine: u64| {
+            let once = Once(&shared.0);
+            let posted = once.post(|| shared.1.write(mine));
+            if once.is_written() {
+                let read = shared.1.read();
+                assert!(if posted == Posted::Ours { read == mine } else { read == 3 - mine });
+            }
+            posted
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || post(&shared, 1))
+        };
+        let mine = post(&shared, 2);
+        assert_ne!(mine, other.join().unwrap());
+    });
+}
