@@ -1,0 +1,194 @@
+//! `crossover explain`: who would run a call, and why. Offline: the group is stated by options and
+//! every linked backend is taken as set up with room for any size.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::builder::TypedValueParser as _;
+use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
+use crossover_core::contract::{Determinism, Deviation};
+use crossover_core::explain::Explanation;
+use crossover_core::facts::{Cap, GroupProfile, HOST_ARCH, Topology};
+use crossover_core::plan::{Offer, OfferState, Plan};
+use crossover_core::policy::ByteRange;
+use crossover_core::registry::Registry;
+use crossover_policy::bytes::{parse_size, range_text};
+use crossover_policy::explain::{Record, text};
+use crossover_policy::{Override, Settings, Sources};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::group::joined;
+use crate::logging;
+use crate::out::Out;
+use crate::words::one_of;
+
+/// Say who would run a call, and why the others would not
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The collective
+    #[arg(long, value_parser = one_of::<Op>(Op::NAMES))]
+    op: Op,
+    /// Input bytes per rank, such as 64KiB; several with commas between
+    #[arg(long, value_delimiter = ',', required_unless_present = "sweep",
+          value_parser = clap::builder::StringValueParser::new().try_map(|text| parse_size(&text)))]
+    bytes: Vec<u64>,
+    /// Element type
+    #[arg(long, default_value = "bf16", value_parser = one_of::<Dtype>(Dtype::NAMES))]
+    dtype: Dtype,
+    /// How contributions are combined
+    #[arg(long, default_value = "sum", value_parser = one_of::<ReduceOp>(ReduceOp::NAMES))]
+    reduce_op: ReduceOp,
+    /// Whether the call runs now or is recorded into a device graph
+    #[arg(long, default_value = "eager", value_parser = one_of::<Mode>(Mode::NAMES))]
+    mode: Mode,
+    /// Number of ranks
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    world: u32,
+    /// Number of nodes [default: 1, and 2 for the topology multi_node]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+    /// Architecture of the devices, such as sm90 or gfx942; `host` for none
+    #[arg(long, default_value = HOST_ARCH)]
+    arch: String,
+    /// How the ranks reach one another [default: host, nvlink_full for sm*, xgmi_full for gfx*]
+    #[arg(long, value_parser = one_of::<Topology>(Topology::NAMES))]
+    topology: Option<Topology>,
+    /// What every rank can do, with commas between [default: p2p for full and mnnvl topologies]
+    #[arg(long, value_delimiter = ',', value_parser = one_of::<Cap>(Cap::NAMES))]
+    caps: Option<Vec<Cap>>,
+    /// The group's name in policies
+    #[arg(long, default_value = "world")]
+    group: String,
+    /// The devices' name, such as "NVIDIA H200"
+    #[arg(long, default_value = "")]
+    device: String,
+    /// Deviations that the caller accepts, with commas between
+    #[arg(long, value_delimiter = ',', value_parser = one_of::<Deviation>(Deviation::NAMES))]
+    accept: Vec<Deviation>,
+    /// The least reproducibility that the caller demands
+    #[arg(long, value_parser = one_of::<Determinism>(Determinism::NAMES))]
+    determinism: Option<Determinism>,
+    /// Force a backend or an algorithm
+    #[arg(long = "use", value_name = "ID[/ALGO]")]
+    forced: Option<String>,
+    /// A policy file of the user layer; a later one is stronger
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+    /// Take the builtin floor and the given files alone: no pack, and nothing from the environment
+    #[arg(long)]
+    isolated: bool,
+    /// List who serves which sizes instead
+    #[arg(long, conflicts_with = "bytes")]
+    sweep: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let plan = args.plan(&crossover_backends::registry()?)?;
+    let call = CallKind {
+        op: args.op,
+        dtype: args.dtype,
+        reduce_op: args.reduce_op,
+        mode: args.mode,
+        contract: plan.contract(),
+    };
+    if args.sweep { sweep(args, &plan, &call) } else { explain(args, &plan, &call) }
+}
+
+fn explain(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
+    let told: Vec<Explanation> = args.bytes.iter().map(|b| plan.explain_kind(call, *b)).collect();
+    let mut out = Out::new();
+    if args.json {
+        out.json(&told.iter().map(Record::from).collect::<Vec<_>>())?;
+    } else {
+        for (at, explanation) in told.iter().enumerate() {
+            let gap = if at > 0 { "\n" } else { "" };
+            write!(out, "{gap}{}", text(plan.group(), explanation))?;
+        }
+        out.flush()?;
+    }
+    if told.iter().any(|e| e.chosen.is_none()) { Err(Failure::silent(3)) } else { Ok(()) }
+}
+
+fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
+    let bands = plan.sweep(call);
+    // A band ends where the next one starts.
+    let ends = bands.iter().skip(1).map(|(from, _)| Some(*from)).chain([None]);
+    let bands: Vec<_> = bands.iter().zip(ends).collect();
+    let mut out = Out::new();
+    if args.json {
+        let record = |((from, target), end): &(&(u64, Option<String>), Option<u64>)| {
+            let to = end.map(|end| end - 1);
+            json!({ "op": args.op, "dtype": args.dtype, "from": from, "to": to, "use": target })
+        };
+        out.json(&bands.iter().map(record).collect::<Vec<Value>>())?;
+    } else {
+        let ranges: Vec<String> = bands
+            .iter()
+            .map(|((low, _), high)| range_text(ByteRange { low: *low, high: *high }))
+            .collect();
+        let width = ranges.iter().map(String::len).max().unwrap_or(0);
+        for (((_, target), _), range) in bands.iter().zip(&ranges) {
+            writeln!(out, "{range:width$}  {}", target.as_deref().unwrap_or("nothing serves"))?;
+        }
+        out.flush()?;
+    }
+    let served = bands.iter().all(|((_, target), _)| target.is_some());
+    if served { Ok(()) } else { Err(Failure::silent(3)) }
+}
+
+impl Args {
+    fn plan(&self, registry: &Registry) -> Result<Plan, Failure> {
+        let variables = logging::other_variables().filter(|_| !self.isolated);
+        let settings = Settings::load(variables, &self.overrides(), registry)?;
+        // No architecture has no pack.
+        let arch = if self.isolated { "" } else { &self.arch };
+        let policy = Sources::of(&settings, arch).load(registry)?.policy;
+        let contract = settings.contract.intersection(policy.contract);
+        let offers = registry.entries().iter().map(|entry| Offer {
+            descriptor: entry.descriptor,
+            state: OfferState::Open { capacity: u64::MAX },
+        });
+        Ok(Plan::compile(self.group(), contract, &policy, offers.collect()))
+    }
+
+    fn overrides(&self) -> Vec<Override> {
+        let accept: Vec<&str> = self.accept.iter().map(|deviation| deviation.name()).collect();
+        let stated = [
+            ("policy", "--policy", (!self.policy.is_empty()).then(|| joined(&self.policy))),
+            ("use", "--use", self.forced.clone()),
+            ("determinism", "--determinism", self.determinism.map(|d| d.to_string())),
+            ("accept", "--accept", (!accept.is_empty()).then(|| accept.join(","))),
+        ];
+        stated
+            .into_iter()
+            .filter_map(|(key, option, value)| {
+                Some(Override { key: key.to_owned(), value: value?, origin: option.to_owned() })
+            })
+            .collect()
+    }
+
+    fn group(&self) -> GroupProfile {
+        let topology = self.topology.unwrap_or(match self.arch.as_str() {
+            arch if arch.starts_with("sm") => Topology::NvlinkFull,
+            arch if arch.starts_with("gfx") => Topology::XgmiFull,
+            _ => Topology::Host,
+        });
+        // These topologies are stated only where copies between all pairs have been seen to work.
+        let proven = [Topology::NvlinkFull, Topology::XgmiFull, Topology::Mnnvl];
+        let usual = if proven.contains(&topology) { vec![Cap::P2p] } else { Vec::new() };
+        GroupProfile {
+            arch: self.arch.clone(),
+            device: self.device.clone(),
+            world: self.world,
+            nodes: self.nodes.unwrap_or(if topology == Topology::MultiNode { 2 } else { 1 }),
+            topology,
+            tag: self.group.clone(),
+            caps: self.caps.clone().unwrap_or(usual).into_iter().collect(),
+            llc_bytes: 0,
+        }
+    }
+}

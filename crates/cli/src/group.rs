@@ -1,0 +1,82 @@
+//! From the environment and options to a group: all that this program asks of `crossover`.
+
+use std::path::PathBuf;
+
+use crossover::Builder;
+use crossover_core::communicator::Communicator;
+use crossover_core::facts::HOST_ARCH;
+use crossover_core::form::FormError;
+use crossover_core::policy::Policy;
+use crossover_policy::Sources;
+
+use crate::failure::Failure;
+use crate::logging;
+
+/// What groups are formed from: the environment, read once, and options.
+pub(crate) struct Formation {
+    builder: Builder,
+}
+
+/// A rank, and the number of ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Seat {
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+}
+
+impl Formation {
+    /// Policy files from options take the place of those that `CROSSOVER_POLICY` names.
+    pub(crate) fn from_env(policy: &[PathBuf]) -> Result<Formation, Failure> {
+        let mut builder = Builder::from_variables(logging::other_variables())?;
+        if !policy.is_empty() {
+            builder = builder.set("policy", joined(policy), "--policy");
+        }
+        Ok(Formation { builder })
+    }
+
+    /// This process's seat, if a launcher gave it one.
+    pub(crate) fn seat(&self) -> Option<Seat> {
+        let launch = self.builder.launch()?;
+        Some(Seat { rank: launch.rank(), world: launch.world() })
+    }
+
+    /// The policy in force, with a forced backend or algorithm if one is given.
+    pub(crate) fn policy(&self, forced: Option<&str>) -> Result<Policy, Failure> {
+        let builder = self.with(forced);
+        let sources = Sources::of(&builder.settings()?, HOST_ARCH);
+        Ok(sources.load(builder.registry())?.policy)
+    }
+
+    /// Forms a group. Collective.
+    pub(crate) fn form(&self, forced: Option<&str>) -> Result<Communicator, Failure> {
+        self.with(forced).form().map_err(|error| {
+            let agreed = matches!(
+                error,
+                crossover::Error::Form(
+                    FormError::Diverged { .. }
+                        | FormError::Forced { .. }
+                        | FormError::NoBackend { .. }
+                )
+            );
+            let failure = Failure::from(error);
+            match self.seat() {
+                Some(seat) if agreed => failure.on_all_ranks(seat),
+                _ => failure,
+            }
+        })
+    }
+
+    fn with(&self, forced: Option<&str>) -> Builder {
+        let builder = self.builder.clone();
+        match forced {
+            Some(target) => builder.set("use", target, "--use"),
+            None => builder,
+        }
+    }
+}
+
+/// Paths as the setting `policy` holds them.
+pub(crate) fn joined(paths: &[PathBuf]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    paths.join(":")
+}

@@ -1,0 +1,91 @@
+//! `crossover launch`: starts a command as the ranks of one job on this node.
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::ValueEnum;
+use crossover_bootstrap::launcher::{Bind, Ending, Job, LauncherError, Outcome, Output};
+
+use crate::failure::Failure;
+
+/// Start a command as N ranks on this node, each told its place by CROSSOVER_* variables
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Number of ranks
+    #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: u32,
+    /// What becomes of the ranks' output
+    #[arg(long, value_enum, default_value_t = Show::Inherited)]
+    output: Show,
+    /// On which processors the ranks run
+    #[arg(long, value_enum, default_value_t = Processors::Spread)]
+    bind: Processors,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Show {
+    /// All ranks write to this program's streams as they like
+    Inherited,
+    /// Line by line, each after `[rank] `
+    Prefixed,
+    /// Rank 0's standard output alone, unchanged; standard error of all, prefixed
+    RankZero,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Processors {
+    /// Each rank on a share of its own of those that this program may use
+    Spread,
+    /// Each rank on all of them
+    None,
+}
+
+/// A shell's codes for a command that is not there, and for one that is no program.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+/// Ends with the code of the first rank that failed; 128 and the signal's number if one ended it.
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let mut command = args.command.into_iter();
+    let program = command.next().unwrap_or_default(); // clap requires one
+    let job = Job::new(args.ranks, program, command).output(match args.output {
+        Show::Inherited => Output::Inherited,
+        Show::Prefixed => Output::Prefixed,
+        Show::RankZero => Output::RankZero,
+    });
+    let job = job.bind(match args.bind {
+        Processors::Spread => Bind::Spread,
+        Processors::None => Bind::Nowhere,
+    });
+    let Outcome { code, failure } = job.run()?;
+    failure.map_or(Ok(()), |failure| Err(Failure::with_code(code, failure.to_string())))
+}
+
+/// Starts a job whose ranks report their own failures: what it adds is how a rank ended that
+/// could not.
+pub(crate) fn run_own(job: Job) -> Result<(), Failure> {
+    match job.run()?.failure {
+        None => Ok(()),
+        Some(failure) => Err(match failure.how {
+            Ending::Code(code) => Failure::silent(code),
+            Ending::Signal(_) => Failure::lost(failure.to_string()),
+        }),
+    }
+}
+
+impl From<LauncherError> for Failure {
+    fn from(error: LauncherError) -> Failure {
+        let code = match &error {
+            LauncherError::Spawn { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => NOT_FOUND,
+                io::ErrorKind::PermissionDenied => NOT_EXECUTABLE,
+                _ => 2,
+            },
+            _ => 2,
+        };
+        Failure::with_code(code, error.to_string())
+    }
+}

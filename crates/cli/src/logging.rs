@@ -1,0 +1,23 @@
+//! What the libraries log while a group forms: to stderr, since stdout belongs to results.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+/// Which events are shown, such as `info` or `crossover::form=debug`; warnings, if it is not set.
+const FILTER: &str = "CROSSOVER_LOG";
+
+pub(crate) fn init() {
+    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !crate::out::no_color())
+        .init();
+}
+
+/// The environment but for [`FILTER`], which is this program's own and no setting of a group.
+pub(crate) fn other_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name != FILTER)
+}

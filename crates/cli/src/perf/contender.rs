@@ -1,0 +1,73 @@
+//! Which groups are measured: the one that the policy makes, or one for each target.
+
+use crossover_core::call::Op;
+use crossover_core::communicator::Communicator;
+use crossover_core::plan::OfferState;
+
+use super::Args;
+use super::case::Case;
+use crate::failure::Failure;
+use crate::group::Formation;
+
+/// A group in which one target is forced.
+pub(super) struct Contender {
+    pub(super) group: Communicator,
+    pub(super) target: String,
+}
+
+impl Contender {
+    pub(super) fn takes(&self, case: &Case) -> bool {
+        let plan = self.group.plan();
+        plan.select(&case.signature(plan.contract())).is_some()
+    }
+}
+
+/// All groups that take part.
+pub(super) struct Contenders {
+    /// What the policy makes of it, with what `--use` forces; it is measured where no other is.
+    pub(super) policy: Communicator,
+    /// For `--use all`, one for each target that is open to the ranks and knows the op.
+    pub(super) targets: Vec<Contender>,
+}
+
+impl Contenders {
+    /// Forms them all. Collective.
+    pub(super) fn form(args: &Args, formation: &Formation) -> Result<Contenders, Failure> {
+        let policy = formation.form(args.forced())?;
+        if let Some(target) = args.forced()
+            && policy.world() == 1
+        {
+            return Err(Failure::ineligible(format!(
+                "--use {target} cannot be had: a group of one rank copies; ask for -n 2 or more"
+            )));
+        }
+        let targets =
+            if args.target == "all" { open_targets(&policy, args.op) } else { Vec::new() };
+        let form = |target: String| {
+            let group = formation.form(Some(&target))?;
+            Ok(Contender { group, target })
+        };
+        let targets = targets.into_iter().map(form).collect::<Result<_, Failure>>()?;
+        Ok(Contenders { policy, targets })
+    }
+
+    /// Says goodbye to the peers. Collective.
+    pub(super) fn close(&self) -> Result<(), Failure> {
+        for target in &self.targets {
+            target.group.close()?;
+        }
+        Ok(self.policy.close()?)
+    }
+}
+
+fn open_targets(group: &Communicator, op: Op) -> Vec<String> {
+    let offers = group.plan().offers().iter();
+    let open = offers.filter(|offer| matches!(offer.state, OfferState::Open { .. }));
+    let algorithms = open.flat_map(|offer| {
+        offer.descriptor.algorithms.iter().map(|algorithm| (offer.descriptor.id, algorithm))
+    });
+    algorithms
+        .filter(|(_, algorithm)| algorithm.eligibility.ops.contains(op))
+        .map(|(backend, algorithm)| format!("{backend}/{}", algorithm.name))
+        .collect()
+}

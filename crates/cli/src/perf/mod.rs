@@ -1,0 +1,151 @@
+//! `crossover perf`: how long collectives take, whether they are right, and who ran them.
+//!
+//! Without a launcher it starts the ranks itself, as copies of this process. Read in this order:
+//! [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
+//! [`measure`] (right? how long?), [`bench`] (all sizes, all contenders), [`row`], [`table`] and
+//! [`json`] (what is printed).
+
+mod about;
+mod bench;
+mod beside;
+mod buffer;
+mod case;
+mod clock;
+mod contender;
+mod data;
+mod json;
+mod measure;
+mod progress;
+mod row;
+mod sizes;
+mod slot;
+mod spawn;
+mod stats;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
+
+use crate::failure::Failure;
+use crate::group::{Formation, Seat};
+use crate::words::one_of;
+
+/// Measure a collective, checking every element of its result
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The collective
+    #[arg(value_parser = one_of::<Op>(Op::NAMES))]
+    op: Op,
+    /// Number of ranks, each a process that is started here [default: 2, or the launcher's]
+    #[arg(short = 'n', value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Option<u32>,
+    /// The least size, such as 8, 32K or 16M (binary)
+    #[arg(short = 'b', value_name = "SIZE", default_value = "8", value_parser = sizes::parse)]
+    first: u64,
+    /// The greatest size
+    #[arg(short = 'e', value_name = "SIZE", default_value = "16M", value_parser = sizes::parse)]
+    last: u64,
+    /// Each size is so many times the one before
+    #[arg(short = 'f', value_name = "FACTOR", default_value_t = 2,
+          value_parser = clap::value_parser!(u64).range(2..))]
+    factor: u64,
+    /// Element type
+    #[arg(short = 'd', default_value = "bf16", value_parser = one_of::<Dtype>(Dtype::NAMES))]
+    dtype: Dtype,
+    /// How contributions are combined
+    #[arg(short = 'o', default_value = "sum", value_parser = one_of::<ReduceOp>(ReduceOp::NAMES))]
+    reduce_op: ReduceOp,
+    /// Timed calls of each size [default: what fits into 0.15 s, at least 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    iters: Option<u32>,
+    /// Whether calls run now or are recorded into a device graph
+    #[arg(long, default_value = "eager", value_parser = one_of::<Mode>(Mode::NAMES))]
+    mode: Mode,
+    /// Where the data is
+    #[arg(long, value_enum, default_value_t = Device::Auto)]
+    device: Device,
+    /// `auto` leaves the choice to the policy, `all` measures each target that takes the call, and
+    /// a backend or an algorithm is forced
+    #[arg(long = "use", value_name = "auto|all|ID[/ALGO]", default_value = "auto")]
+    target: String,
+    /// A policy file of the user layer; a later one is stronger
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+    /// Print JSON alone on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Device {
+    Auto,
+    Host,
+    Cuda,
+    Hip,
+}
+
+/// Without a launcher and without `-n`.
+const DEFAULT_RANKS: u32 = 2;
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.refuse_devices()?;
+    let sizes = args.sizes()?;
+    let formation = Formation::from_env(&args.policy)?;
+    match formation.seat() {
+        Some(seat) => {
+            args.refuse_other_world(seat)?;
+            bench::run(args, &formation, &sizes)
+        }
+        None => {
+            // What is wrong with policies is said here, once, and not by each rank.
+            formation.policy(args.forced())?;
+            match args.ranks.unwrap_or(DEFAULT_RANKS) {
+                1 => bench::run(args, &formation, &sizes),
+                ranks => spawn::run(ranks),
+            }
+        }
+    }
+}
+
+impl Args {
+    fn refuse_devices(&self) -> Result<(), Failure> {
+        let missing = match self.device {
+            Device::Cuda => "--device cuda cannot be had",
+            Device::Hip => "--device hip cannot be had",
+            _ if self.mode == Mode::Graph => {
+                "--mode graph cannot be had, since a graph is a device's"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::ineligible(format!("{missing}: this build runs on host memory alone")))
+    }
+
+    fn sizes(&self) -> Result<Vec<u64>, Failure> {
+        let Args { first, last, factor, .. } = *self;
+        if first > last {
+            return Err(Failure::usage(format!("no size is from -b {first} B to -e {last} B")));
+        }
+        Ok(sizes::steps(first, last, factor))
+    }
+
+    fn refuse_other_world(&self, Seat { rank, world }: Seat) -> Result<(), Failure> {
+        match self.ranks {
+            Some(ranks) if ranks != world && rank == 0 => Err(Failure::usage(format!(
+                "-n asks for {ranks} ranks, but the launcher started {world}: leave -n out, or \
+                 make them equal"
+            ))),
+            Some(ranks) if ranks != world => Err(Failure::silent(2)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The backend or algorithm that `--use` forces.
+    fn forced(&self) -> Option<&str> {
+        match self.target.as_str() {
+            "auto" | "all" => None,
+            target => Some(target),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Ranks as copies of this process, where no launcher has started them.
+
+use crossover_bootstrap::launcher::{Job, Output};
+
+use crate::failure::Failure;
+use crate::launch;
+
+/// Runs this command line on so many ranks. Rank 0's results are this process's output.
+pub(super) fn run(ranks: u32) -> Result<(), Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::usage(format!("this program cannot find its own file: {e}")))?;
+    let arguments = std::env::args_os().skip(1);
+    launch::run_own(Job::new(ranks, program, arguments).output(Output::RankZero))
+}
