@@ -1,0 +1,160 @@
+//! Jobs of real processes.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crossover_bootstrap::launcher::{Ending, Job, Output};
+use crossover_bootstrap::{Launch, Options, connect};
+
+/// Not a test by itself: what a rank of this file's jobs does, in a process of its own.
+#[test]
+fn as_a_rank() {
+    let Ok(role) = std::env::var("TEST_ROLE") else { return };
+    let launch = Launch::from_env(&|name| std::env::var(name).ok()).unwrap().unwrap();
+    let deadline = Duration::from_secs(30);
+    let boot = connect(&launch, &Options { deadline, ..Options::default() }).unwrap();
+    let file = tempfile::tempfile().unwrap();
+    let files = boot.all_gather_fds("pass files", &[file.as_fd()]).unwrap();
+    assert_eq!(files.len(), launch.world() as usize);
+    match (role.as_str(), launch.rank()) {
+        ("one dies", 2) => std::process::abort(),
+        ("one dies", _) => {
+            let said = boot.all_gather("after", b"x").unwrap_err().to_string();
+            assert_eq!(said, "rank 2 was lost at step `after`: connection closed");
+        }
+        _ => assert_eq!(boot.all_gather("after", b"x").unwrap().len(), launch.world() as usize),
+    }
+}
+
+fn ranks(world: u32, role: &str) -> Job {
+    let me = std::env::current_exe().unwrap();
+    Job::new(world, me, ["--exact", "as_a_rank", "--quiet"])
+        .variable("TEST_ROLE", role)
+        .output(Output::RankZero)
+}
+
+fn shell(world: u32, script: &str) -> Job {
+    Job::new(world, "sh", ["-c", script]).grace(Duration::from_millis(300))
+}
+
+/// Directories that launchers of this process have made.
+fn directories() -> Vec<String> {
+    let base = std::env::var("XDG_RUNTIME_DIR").unwrap_or_else(|_| "/tmp".into());
+    let base = if Path::new(&base).is_dir() { base } else { "/tmp".into() };
+    let mine = format!("crossover-{}-", std::process::id());
+    let names =
+        std::fs::read_dir(base).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(&mine)).collect()
+}
+
+/// One test, so that no other job of this process is under way when the directories are looked at.
+#[test]
+fn jobs_run_and_end() {
+    if std::env::var("TEST_ROLE").is_ok() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+
+    for world in [1, 2, 8] {
+        let outcome = ranks(world, "all well").run().unwrap();
+        assert_eq!((outcome.code, outcome.failure), (0, None), "world {world}");
+    }
+
+    // A rank that dies is named, by its signal; the others say the same and are no first failure.
+    let failure = ranks(4, "one dies").run().unwrap().failure.unwrap();
+    assert_eq!((failure.rank, failure.how), (2, Ending::Signal(6)));
+
+    // The first failure's code counts; the others are asked to end.
+    let script =
+        "trap 'exit 9' TERM; [ $CROSSOVER_RANK = 1 ] && exit 7; while :; do sleep 0.05; done";
+    let outcome = shell(3, script).run().unwrap();
+    assert_eq!(outcome.code, 7);
+    let failure = outcome.failure.unwrap();
+    assert_eq!(failure.to_string(), format!("rank 1 (pid {}) ended with code 7", failure.pid));
+
+    // Those that do not end are ended, with all that they started.
+    let pids = at("pids");
+    let script = format!(
+        "trap '' TERM; [ $CROSSOVER_RANK = 0 ] && {{ sleep 0.3; kill -9 $$; }}; sleep 600 & echo $! $$ >> {pids}; wait"
+    );
+    let start = Instant::now();
+    let outcome = shell(3, &script).run().unwrap();
+    assert_eq!(outcome.code, 128 + 9);
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let pids = std::fs::read_to_string(pids).unwrap();
+    assert_eq!(pids.split_whitespace().count(), 4);
+    for pid in pids.split_whitespace() {
+        assert!(is_gone(pid), "{pid} is left");
+    }
+
+    // Signals to the launcher reach the ranks; ranks that end well after one have not failed.
+    let ready = at("ready");
+    let script = format!("trap 'exit 0' INT; echo >> {ready}; while :; do sleep 0.05; done");
+    let me = rustix::process::getpid();
+    let signaller = std::thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(20);
+        while std::fs::read_to_string(&ready).map_or(0, |s| s.len()) < 2 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        rustix::process::kill_process(me, rustix::process::Signal::INT).unwrap();
+    });
+    let outcome = shell(2, &script).grace(Duration::from_secs(20)).run().unwrap();
+    signaller.join().unwrap();
+    assert_eq!(outcome.code, 0);
+
+    let e = Job::new(2, "/nonexistent/program", [""]).run().unwrap_err().to_string();
+    assert!(e.starts_with("cannot start rank 0 as `/nonexistent/program`: "), "{e}");
+
+    assert_eq!(directories(), [""; 0]);
+}
+
+/// An orphan is reaped by init, which may take a moment.
+fn is_gone(pid: &str) -> bool {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        if status.is_empty() || status.contains("State:\tZ") {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The kernel ends the ranks of a launcher that is killed.
+#[test]
+fn ranks_do_not_outlive_a_killed_launcher() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    if let Ok(pids) = std::env::var("TEST_PIDS") {
+        let script = format!("echo $$ >> {pids}; exec sleep 600");
+        shell(3, &script).run().unwrap();
+        return;
+    }
+    let me = std::env::current_exe().unwrap();
+    let runtime = dir.path().join("runtime");
+    std::fs::create_dir(&runtime).unwrap();
+    let mut launcher = Command::new(me)
+        .args(["--exact", "ranks_do_not_outlive_a_killed_launcher", "--quiet"])
+        .env("TEST_PIDS", &pids)
+        .env("XDG_RUNTIME_DIR", runtime)
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    let started = loop {
+        let text = std::fs::read_to_string(&pids).unwrap_or_default();
+        if text.lines().count() == 3 {
+            break text;
+        }
+        assert!(Instant::now() < until, "{text}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    assert!(started.lines().all(is_gone), "{started}");
+}
