@@ -13,6 +13,7 @@ mod launch;
 mod logging;
 mod out;
 mod perf;
+mod processors;
 mod words;
 
 use std::process::ExitCode;

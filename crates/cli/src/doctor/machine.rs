@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::thread::sched_getaffinity;
-
 use super::finding::{Finding, mebibytes};
+use crate::processors;
 
 pub(super) fn examine() -> Vec<Finding> {
-    let mut findings = vec![kernel(), node(), processors()];
+    let mut findings = vec![kernel(), node(), allowed_processors()];
     findings.extend(caches());
     findings.extend(memory());
     findings.push(gpus());
@@ -34,14 +33,10 @@ fn node() -> Finding {
     }
 }
 
-fn processors() -> Finding {
+fn allowed_processors() -> Finding {
     let model = crossover::report(None).device;
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return Finding::ok("processors", model);
-    };
-    let numbers: Vec<usize> =
-        (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let found = format!("{} allowed ({}), {model}", numbers.len(), runs(&numbers));
+    let numbers = processors::allowed();
+    let found = format!("{} allowed ({}), {model}", numbers.len(), processors::runs(&numbers));
     match numbers.len() {
         1 => Finding::warn(
             "processors",
@@ -103,25 +98,5 @@ fn gpus() -> Finding {
             format!("there is {}, but no backend for it is linked", seen.join(" and ")),
             "collectives of this program run on host memory; use a build with backends for it",
         ),
-    }
-}
-
-/// `0-3,8`.
-fn runs(numbers: &[usize]) -> String {
-    let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        one => one.iter().map(usize::to_string).collect(),
-    });
-    runs.collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn runs_are_what_taskset_reads() {
-        let runs = super::runs;
-        assert_eq!(runs(&[]), "");
-        assert_eq!(runs(&[5]), "5");
-        assert_eq!(runs(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
     }
 }

@@ -15,7 +15,7 @@ use crossover_core::registry::Registry;
 use crossover_core::settings::GroupSettings;
 use crossover_policy::{Settings, Sources};
 
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
 
 const WORLDS: [u32; 3] = [2, 8, 16];
 /// On a machine with nothing else to do, a trial takes milliseconds.
@@ -29,10 +29,17 @@ pub(super) fn examine(settings: Option<&Settings>) -> Vec<Finding> {
     }
     // What is wrong with the policy has been found; the trial is about the node.
     let Ok(effective) = Sources::shipped(HOST_ARCH).load(&registry) else { return Vec::new() };
-    let group = settings.map_or_else(GroupSettings::default, |settings| settings.group("doctor"));
-    let mut group = group;
+    let mut group =
+        settings.map_or_else(GroupSettings::default, |settings| settings.group("doctor"));
     group.backends.call_deadline = DEADLINE;
-    WORLDS.iter().map(|world| examine_world(*world, &registry, &effective.policy, &group)).collect()
+    let mut findings: Vec<Finding> = Vec::new();
+    for world in WORLDS {
+        // What a small group cannot have, a large one cannot either.
+        if findings.iter().all(|finding| finding.verdict == Verdict::Ok) {
+            findings.push(examine_world(world, &registry, &effective.policy, &group));
+        }
+    }
+    findings
 }
 
 fn examine_world(

@@ -1,14 +1,18 @@
 //! What a reader must know to believe a table: which group, which policy, which machine, and how
 //! time was taken.
 
-use crossover_core::communicator::Communicator;
+use crossover_core::call::Op;
+use crossover_core::communicator::{CallError, Communicator};
 use crossover_core::facts::{GroupProfile, RankReport};
 use crossover_core::policy::Layer;
+use rustix::thread::CpuSet;
 
 use super::Args;
+use super::beside::Beside;
 use super::case::Case;
 use crate::failure::Failure;
 use crate::group::Formation;
+use crate::processors;
 
 /// How time is taken, in one sentence.
 pub(super) const METHOD: &str = "time = p50 = median over iterations of the slowest rank's time \
@@ -23,19 +27,19 @@ pub(super) struct About {
     pub(super) sources: Vec<(Layer, String)>,
     pub(super) determinism: String,
     pub(super) accept: String,
-    /// Processors that this process might run on before it formed a group: a backend may pin it.
-    pub(super) cores: usize,
+    /// Processors that the ranks may use together: a launcher may have bound each to its share.
+    pub(super) processors: Vec<usize>,
     /// Sizes that are not whole elements for every rank: as asked for, and as run.
     pub(super) rounded: Vec<(u64, u64)>,
 }
 
 impl About {
+    /// Collective.
     pub(super) fn new(
         args: &Args,
         formation: &Formation,
         group: &Communicator,
         cases: &[(u64, Case)],
-        cores: usize,
     ) -> Result<About, Failure> {
         let contract = group.plan().contract();
         let mut sources: Vec<(Layer, String)> = Vec::new();
@@ -53,8 +57,15 @@ impl About {
             sources,
             determinism: contract.determinism.to_string(),
             accept: contract.accept.to_string(),
-            cores,
+            processors: all_processors(args.op, group)?,
             rounded: rounded.filter(|(asked, run)| asked != run).collect(),
         })
     }
+}
+
+fn all_processors(under_test: Op, group: &Communicator) -> Result<Vec<usize>, CallError> {
+    let mut allowed = vec![0; CpuSet::MAX_CPU];
+    processors::allowed().into_iter().for_each(|processor| allowed[processor] = 1);
+    Beside::new(group, under_test).max(&mut allowed)?;
+    Ok((0..allowed.len()).filter(|processor| allowed[*processor] == 1).collect())
 }

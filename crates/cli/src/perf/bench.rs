@@ -20,7 +20,6 @@ use crate::out::Out;
 /// Measures, and says at the end if anything was wrong. Collective.
 pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(), Failure> {
     let start_time = clock::now();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let contenders = Contenders::form(args, formation)?;
     let group = &contenders.policy;
     let seat = (group.rank(), group.world());
@@ -28,7 +27,7 @@ pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(
     let cases: Vec<(u64, Case)> = sizes.iter().map(case).collect();
 
     let reports = group.rank() == 0;
-    let about = About::new(args, formation, group, &cases, cores)?;
+    let about = About::new(args, formation, group, &cases)?;
     let mut out = (reports && !args.json).then(Out::new);
     if let Some(out) = &mut out {
         table::write_head(out, args, &about)?;

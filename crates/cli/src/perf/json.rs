@@ -9,6 +9,7 @@ use super::Args;
 use super::about::{About, METHOD};
 use super::row::{Figures, Row};
 use super::table::average_bus_bandwidth;
+use crate::processors::runs;
 
 /// The version of nccl-tests' own format whose keys are written.
 const FORMAT: u32 = 2;
@@ -41,7 +42,7 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
             "sources": about.sources.iter().map(source).collect::<Vec<_>>(),
         },
         "contract": { "determinism": determinism, "accept": accept },
-        "cores": about.cores,
+        "processors": runs(&about.processors),
         "facts": profile,
         "devices": devices(about),
         "results": rows.iter().map(|row| result(args, row)).collect::<Vec<_>>(),

@@ -79,3 +79,43 @@ pub(super) fn compare(rows: &mut [Row], policy: Option<&str>) {
         row.fastest = row.out_of_place.times.p50 <= least;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crossover_core::call::{Dtype, Op, ReduceOp};
+
+    use super::*;
+
+    fn row(ran: &[&str], wanted: Option<&str>, nanoseconds: u64) -> Row {
+        let case = Case::new(Op::AllReduce, Dtype::Bf16, ReduceOp::Sum, (0, 2), 64);
+        let placed = || Placed { wrong: 0, times: Times::of(vec![nanoseconds]) };
+        let ran = ran.iter().map(|target| (*target).to_owned()).collect();
+        let measured = Measured { out_of_place: placed(), in_place: placed(), ran };
+        Row::new(&case, measured, String::new(), wanted)
+    }
+
+    #[test]
+    fn what_ran_must_be_what_was_forced() {
+        let astray = |ran: &[&str], wanted| row(ran, wanted, 1000).astray;
+        assert!(!astray(&["host/one_shot"], None));
+        assert!(!astray(&["host/one_shot"], Some("host/one_shot")));
+        assert!(!astray(&["host/one_shot"], Some("host")));
+        assert!(astray(&["host/one_shot"], Some("host/two_shot")));
+        assert!(astray(&["host/one_shot"], Some("hos")));
+        assert!(astray(&["host/one_shot", "host/two_shot"], None));
+        assert!(astray(&["copy"], Some("host")));
+        assert!(astray(&[], None));
+    }
+
+    #[test]
+    fn rows_of_one_size_are_compared() {
+        let mut rows = [
+            row(&["host/one_shot"], Some("host/one_shot"), 2000),
+            row(&["host/two_shot"], Some("host/two_shot"), 1000),
+        ];
+        compare(&mut rows, Some("host/one_shot"));
+        assert_eq!(rows.each_ref().map(Row::marks), ["*", "<"]);
+        compare(&mut rows, Some("host/two_shot"));
+        assert_eq!(rows.each_ref().map(Row::marks), ["", "*<"]);
+    }
+}

@@ -9,10 +9,11 @@ use crossover_policy::bytes::size_text;
 use super::Args;
 use super::about::{About, METHOD};
 use super::row::{Figures, Row};
+use crate::processors::runs;
 
 pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io::Result<()> {
     let Args { op, dtype, reduce_op, mode, .. } = args;
-    let About { profile, policy, determinism, accept, cores, .. } = about;
+    let About { profile, policy, determinism, accept, processors, .. } = about;
     let reduce_op = if op.reduces() { format!(" {reduce_op}") } else { String::new() };
     let version = env!("CARGO_PKG_VERSION");
     writeln!(
@@ -24,10 +25,10 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
         about.sources.iter().map(|(layer, file)| format!("{layer} {file}")).collect();
     writeln!(out, "# policy {policy} = {}", sources.join(" + "))?;
     writeln!(out, "# contract {determinism}, accepting {accept}")?;
-    let (device, world) = (&profile.device, profile.world);
-    let crowded =
-        if world as usize > *cores { ": ranks share cores, and wait for them" } else { "" };
-    writeln!(out, "# host {device}, cores {cores} for ranks {world}{crowded}")?;
+    let (device, world, count) = (&profile.device, profile.world, processors.len());
+    let crowded = if world as usize > count { ": ranks share them, and wait for it" } else { "" };
+    let processors = runs(processors);
+    writeln!(out, "# host {device}, ranks {world} on {count} processors ({processors}){crowded}")?;
     writeln!(out, "# {METHOD}")?;
     writeln!(out, "# {}", size_basis(*op))?;
     if !about.rounded.is_empty() {
