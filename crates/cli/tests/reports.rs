@@ -198,3 +198,17 @@ fn the_log_goes_to_stderr() {
     assert!(serde_json::from_slice::<Value>(&output.stdout).is_ok());
     assert!(String::from_utf8_lossy(&output.stderr).contains("group formed"));
 }
+
+#[test]
+fn a_lost_rank_is_named_and_nobody_hangs() {
+    let script = r#"
+        perf="$0 perf all_reduce -b 1K -e 1K --iters 100000000"
+        [ "$CROSSOVER_RANK" = 0 ] && exec $perf
+        $perf & sleep 1; kill -9 $!; wait
+    "#;
+    let program = env!("CARGO_BIN_EXE_crossover");
+    let output = crossover(&["launch", "-n", "2", "--", "sh", "-c", script, program], &[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{error}");
+    assert!(error.contains("rank 1 was lost"), "{error}");
+}

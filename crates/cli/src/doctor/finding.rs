@@ -57,5 +57,6 @@ impl Finding {
 
 /// An amount of memory, for people: whole MiB, rounded down.
 pub(super) fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes / (1 << 20))
+    let mebibyte = 1 << 20; // size: a unit
+    format!("{} MiB", bytes / mebibyte)
 }

@@ -77,7 +77,7 @@ fn memory() -> Option<Finding> {
         line.trim().strip_suffix("kB")?.trim().parse().ok()
     };
     let (total, available) = (kibibytes("MemTotal:")?, kibibytes("MemAvailable:")?);
-    let [total, available] = [total, available].map(|kibibytes| mebibytes(kibibytes * 1024));
+    let [total, available] = [total, available].map(|kibibytes| mebibytes(kibibytes << 10));
     let mut found = format!("{total}, {available} available");
     // Shared memory counts against the container's limit as well.
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();

@@ -19,7 +19,7 @@ const BUDGET: Duration = Duration::from_millis(150);
 /// Where the budget does not say otherwise.
 const ITERATIONS: std::ops::RangeInclusive<u64> = 20..=10_000;
 /// Up to this size, calls go round over more buffers.
-const SMALL: u64 = 1 << 20;
+const SMALL: u64 = 1 << 20; // size: beyond it, memory matters more
 
 /// What was found out about one size.
 pub(super) struct Measured {

@@ -7,8 +7,8 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(digits);
     let scale: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
+        "k" | "kib" => 1 << 10, // size: a unit
+        "m" | "mib" => 1 << 20, // size: a unit
         "g" | "gib" => 1 << 30,
         _ => return Err("write a whole number of bytes, or one with K, M or G (binary)".into()),
     };

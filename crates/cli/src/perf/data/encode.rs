@@ -19,10 +19,24 @@ impl Encoder {
         Encoder { size: dtype.size(), bytes }
     }
 
-    /// Writes as many elements as there are values.
-    pub(super) fn write(&self, values: impl Iterator<Item = i32>, elements: &mut [u8]) {
-        for (element, value) in elements.chunks_exact_mut(self.size).zip(values) {
-            element.copy_from_slice(&self.bytes[(value + GREATEST) as usize][..self.size]);
+    /// Writes as many elements as there is room for.
+    pub(super) fn write(&self, values: &[i32], elements: &mut [u8]) {
+        match self.size {
+            1 => self.write_sized::<1>(values, elements),
+            2 => self.write_sized::<2>(values, elements),
+            4 => self.write_sized::<4>(values, elements),
+            _ => self.write_sized::<8>(values, elements),
+        }
+    }
+
+    /// With the size known at compile time, copying an element is one move.
+    fn write_sized<const SIZE: usize>(&self, values: &[i32], elements: &mut [u8]) {
+        let (elements, _) = elements.as_chunks_mut::<SIZE>();
+        for (element, value) in elements.iter_mut().zip(values) {
+            let [bytes, ..] = self.bytes[(value + GREATEST) as usize].as_chunks::<SIZE>().0 else {
+                unreachable!("the bytes of a value have room for any element");
+            };
+            *element = *bytes;
         }
     }
 }
