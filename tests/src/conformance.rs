@@ -439,7 +439,11 @@ pub fn different_calls_end_alike_on_all_ranks(target: &str) {
             error.to_string()
         });
         assert!(errors.iter().all(|e| *e == errors[0]), "{field}: {errors:#?}");
-        assert!(errors[0].contains("rank 2") && errors[0].contains(field), "{field}: {}", errors[0]);
+        assert!(
+            errors[0].contains("rank 2") && errors[0].contains(field),
+            "{field}: {}",
+            errors[0]
+        );
     }
 }
 

@@ -47,7 +47,13 @@ pub enum Values {
 }
 
 /// `count` elements of one rank, in native byte order.
-pub fn fill(values: Values, dtype: Dtype, reduce_op: ReduceOp, rng: &mut Rng, count: usize) -> Vec<u8> {
+pub fn fill(
+    values: Values,
+    dtype: Dtype,
+    reduce_op: ReduceOp,
+    rng: &mut Rng,
+    count: usize,
+) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * dtype.size());
     for _ in 0..count {
         match values {

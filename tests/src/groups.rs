@@ -70,7 +70,10 @@ pub fn forcing(target: &str) -> Policy {
         chain: vec![candidate],
         evidence: String::new(),
     };
-    Policy::new(Contract { accept: crossover_core::contract::Deviations::ALL, ..Contract::DEFAULT }, vec![rule])
+    Policy::new(
+        Contract { accept: crossover_core::contract::Deviations::ALL, ..Contract::DEFAULT },
+        vec![rule],
+    )
 }
 
 /// The report of a rank of a host group on one node.

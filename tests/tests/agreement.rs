@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
-use crossover_core::backend::{Abort, Algorithm, Backend, Descriptor, EnqueueError, Ready, Session};
+use crossover_core::backend::{
+    Abort, Algorithm, Backend, Descriptor, EnqueueError, Ready, Session,
+};
 use crossover_core::call::{CallBuffers, CallSig, Dtypes, Modes, Op, Ops, ReduceOp, ReduceOps};
 use crossover_core::communicator::{CallError, Communicator};
 use crossover_core::contract::{Contract, Determinism, Deviations, OrderClass};
@@ -93,7 +95,12 @@ impl Session for FailsOnCall {
     ) -> Result<(), EnqueueError> {
         if seq == self.0 {
             let text = "invalid argument".to_owned();
-            return Err(EnqueueError::Vendor { step: "launch".to_owned(), seq, call: "fakeLaunch", text });
+            return Err(EnqueueError::Vendor {
+                step: "launch".to_owned(),
+                seq,
+                call: "fakeLaunch",
+                text,
+            });
         }
         // SAFETY: the caller vouches for both buffers.
         unsafe { std::ptr::copy(buffers.input, buffers.output, call.bytes() as usize) };
@@ -150,7 +157,10 @@ fn a_failed_step_on_one_rank_disables_the_backend_on_all() {
                 let reasons = groups::run(4, &fragile_plan(step, rank, manner), |comm| {
                     let call = comm.signature::<f32>(Op::AllReduce, 100);
                     let explained = comm.explain(&call);
-                    assert_eq!(explained.chosen.as_ref().expect("the host serves").target, "host/one_shot");
+                    assert_eq!(
+                        explained.chosen.as_ref().expect("the host serves").target,
+                        "host/one_shot"
+                    );
                     Case::new(Op::AllReduce, call.dtype, 100, 5).check(comm);
                     explained.considered[0].reason.clone()
                 });
@@ -183,7 +193,10 @@ fn an_error_after_selection_poisons_and_is_no_fallback() {
             comm.all_reduce_in_place(&mut data, ReduceOp::Sum).expect("the first calls copy");
         }
         let failed = comm.all_reduce_in_place(&mut data, ReduceOp::Sum);
-        assert!(matches!(failed, Err(CallError::Failed(EnqueueError::Vendor { seq: 3, .. }))), "{failed:?}");
+        assert!(
+            matches!(failed, Err(CallError::Failed(EnqueueError::Vendor { seq: 3, .. }))),
+            "{failed:?}"
+        );
         let later = comm.all_reduce_in_place(&mut data, ReduceOp::Sum).expect_err("poisoned");
         assert!(later.to_string().contains("fakeLaunch failed: invalid argument"), "{later}");
         comm.close().expect("closing what failed frees it and says nothing");
@@ -193,7 +206,8 @@ fn an_error_after_selection_poisons_and_is_no_fallback() {
 #[test]
 fn a_forced_backend_that_cannot_be_had_is_an_error_on_all() {
     let plan = Plan { policy: forcing("fragile"), ..fragile_plan("allocate", 1, "error") };
-    let errors = try_run(3, |_| plan.clone(), |formed| formed.expect_err("it is forced").to_string());
+    let errors =
+        try_run(3, |_| plan.clone(), |formed| formed.expect_err("it is forced").to_string());
     let error = same_on_all(&errors);
     assert!(error.starts_with("`fragile` was asked for by the test and cannot be had"), "{error}");
     assert!(error.contains("rank 1 could not allocate: no luck"), "{error}");
@@ -270,7 +284,8 @@ fn a_rank_that_never_comes_is_named_by_all_others() {
             return None;
         }
         let plan = Plan::forcing("host");
-        let formed = Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings);
+        let formed =
+            Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings);
         assert!(start.elapsed() < deadline * 3, "{:?}", start.elapsed());
         Some(formed.expect_err("rank 3 is missing"))
     });

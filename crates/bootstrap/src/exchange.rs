@@ -211,7 +211,10 @@ impl Call<'_> {
     }
 
     fn missing(&self, ranks: Vec<u32>) -> Failure {
-        Failure::Missing { ranks, step: self.step.to_owned(), waited: self.deadline }
+        // A peer may ask before its own deadline, so this is not the deadline.
+        let left = self.until.saturating_duration_since(Instant::now());
+        let waited = self.deadline.saturating_sub(left);
+        Failure::Missing { ranks, step: self.step.to_owned(), waited }
     }
 
     fn lost(&self, rank: u32, how: &str) -> Failure {

@@ -53,7 +53,7 @@ impl Builder {
             found.1.to_str().map(str::to_owned)
         };
         Ok(Builder {
-            launch: Launch::from_env(text)?,
+            launch: Launch::from_env(&text)?,
             registry: crossover_backends::registry()?,
             overrides: Vec::new(),
             tag: "world".to_owned(),
@@ -120,7 +120,7 @@ impl Builder {
     /// A setting or policy file is wrong, a rank is missing or lost, ranks disagree, or no backend
     /// can be had. Where the cause concerns all ranks, all hold the same sentence.
     pub fn form(&self) -> Result<Communicator, Error> {
-        let launch = self.launch.clone().unwrap_or_else(Launch::alone);
+        let launch = self.launch.clone().unwrap_or_else(|| Launch::new(0, 1));
         let loaded = self.load();
         let mut options = Options { deadline: FORM_TIMEOUT, ..Options::default() };
         if let Ok((settings, _)) = &loaded {

@@ -1,6 +1,6 @@
 //! Why a group could not be formed, and the exit code that says so.
 
-use crossover_bootstrap::{LaunchError, RendezvousError};
+use crossover_bootstrap::{LaunchError, Refusal, RendezvousError};
 use crossover_core::agreement::AllOrNoneError;
 use crossover_core::communicator::CallError;
 use crossover_core::form::FormError;
@@ -41,7 +41,10 @@ impl Error {
             Error::Form(FormError::ControlPlane(_))
             | Error::Peer(AllOrNoneError::ControlPlane(_)) => 4,
             Error::Form(FormError::Forced { .. } | FormError::NoBackend { .. }) => 3,
-            Error::Rendezvous(e) if e.is_loss() => 4,
+            Error::Rendezvous(
+                RendezvousError::Unreachable { .. }
+                | RendezvousError::Refused(Refusal::Lost { .. } | Refusal::Missing { .. }),
+            ) => 4,
             _ => 2,
         }
     }

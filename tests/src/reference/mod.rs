@@ -50,14 +50,22 @@ fn reduce(
                 bf16::from_f32(wide).to_ne_bytes().to_vec()
             }
             Dtype::F8E4M3 => {
-                vec![fp8::E4M3.encode(narrow(op, &of_ranks, |b| fp8::E4M3.decode(b[0]) as f32).into())]
+                vec![
+                    fp8::E4M3
+                        .encode(narrow(op, &of_ranks, |b| fp8::E4M3.decode(b[0]) as f32).into()),
+                ]
             }
             Dtype::F8E5M2 => {
-                vec![fp8::E5M2.encode(narrow(op, &of_ranks, |b| fp8::E5M2.decode(b[0]) as f32).into())]
+                vec![
+                    fp8::E5M2
+                        .encode(narrow(op, &of_ranks, |b| fp8::E5M2.decode(b[0]) as f32).into()),
+                ]
             }
             Dtype::F64 => {
                 let value = |b: &[u8]| f64::from_ne_bytes(b.try_into().expect("8 bytes"));
-                double(op, &of_ranks.iter().map(|b| value(b)).collect::<Vec<_>>()).to_ne_bytes().to_vec()
+                double(op, &of_ranks.iter().map(|b| value(b)).collect::<Vec<_>>())
+                    .to_ne_bytes()
+                    .to_vec()
             }
             _ => integer(dtype, op, &of_ranks),
         });
@@ -78,8 +86,20 @@ fn narrow(op: ReduceOp, ranks: &[&[u8]], value: impl Fn(&[u8]) -> f32) -> f32 {
             ReduceOp::Prod => acc * x,
             ReduceOp::Min if acc.is_nan() || x.is_nan() => f32::NAN,
             ReduceOp::Max if acc.is_nan() || x.is_nan() => f32::NAN,
-            ReduceOp::Min => if x < acc { x } else { acc },
-            ReduceOp::Max => if x > acc { x } else { acc },
+            ReduceOp::Min => {
+                if x < acc {
+                    x
+                } else {
+                    acc
+                }
+            }
+            ReduceOp::Max => {
+                if x > acc {
+                    x
+                } else {
+                    acc
+                }
+            }
         };
     }
     if op == ReduceOp::Avg { acc / ranks.len() as f32 } else { acc }
@@ -93,8 +113,20 @@ fn double(op: ReduceOp, ranks: &[f64]) -> f64 {
             ReduceOp::Prod => acc * x,
             ReduceOp::Min if acc.is_nan() || x.is_nan() => f64::NAN,
             ReduceOp::Max if acc.is_nan() || x.is_nan() => f64::NAN,
-            ReduceOp::Min => if x < acc { x } else { acc },
-            ReduceOp::Max => if x > acc { x } else { acc },
+            ReduceOp::Min => {
+                if x < acc {
+                    x
+                } else {
+                    acc
+                }
+            }
+            ReduceOp::Max => {
+                if x > acc {
+                    x
+                } else {
+                    acc
+                }
+            }
         };
     }
     if op == ReduceOp::Avg { acc / ranks.len() as f64 } else { acc }

@@ -77,7 +77,7 @@ impl Gathering {
             }
             if late || Instant::now() >= self.me.until {
                 let refused = std::mem::take(&mut self.refused);
-                return Err(Refusal::Missing { ranks: absent, waited: self.me.deadline, refused });
+                return Err(Refusal::Missing { ranks: absent, waited: self.me.waited(), refused });
             }
             let mut sockets = listener.interest();
             sockets.extend(self.strangers.iter().map(Conn::interest));

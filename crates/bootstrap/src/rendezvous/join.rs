@@ -44,7 +44,7 @@ pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousErro
             }
         }
         if Instant::now() + PAUSE >= me.until {
-            let (address, waited) = (target.to_string(), me.deadline);
+            let (address, waited) = (target.to_string(), me.waited());
             return Err(RendezvousError::Unreachable { address, waited, last });
         }
         sleep(PAUSE);
@@ -209,7 +209,7 @@ fn greet(mut conn: Conn, door: &Door, me: &Party, sure: bool) -> Result<Greeting
             None if now >= silence => return foreign("it took the connection and never answered"),
             None => silence,
             Some(_) if now >= me.until => {
-                let (ranks, waited) = (vec![0], me.deadline);
+                let (ranks, waited) = (vec![0], me.waited());
                 return Err(Refusal::Missing { ranks, waited, refused: Vec::new() }.into());
             }
             Some(_) if asked => me.until,

@@ -82,6 +82,13 @@ struct Party {
     several_nodes: bool,
 }
 
+impl Party {
+    /// How long it has been on its way.
+    fn waited(&self) -> Duration {
+        self.deadline.saturating_sub(self.until.saturating_duration_since(Instant::now()))
+    }
+}
+
 /// All have met.
 struct Met {
     link: Link,
