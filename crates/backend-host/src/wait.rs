@@ -1,6 +1,7 @@
 //! How a rank waits: a bounded number of pauses, then giving its processor away, then sleeping in
 //! growing steps; and what it looks at meanwhile, so that no wait outlasts its reason.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
@@ -17,6 +18,8 @@ pub(crate) struct Habits {
     pub(crate) spins: u32,
     /// The longest wait.
     pub(crate) deadline: Duration,
+    /// Waits that were not over after the pauses.
+    long: Cell<u32>,
 }
 
 impl Habits {
@@ -25,7 +28,17 @@ impl Habits {
     /// waiting, so ranks need not agree.
     pub(crate) fn new(rank: u32, world: u32, processors: usize, deadline: Duration) -> Self {
         let spins = if world as usize <= processors { 2000 } else { 16 };
-        Habits { rank, spins, deadline }
+        Habits { rank, spins, deadline, long: Cell::new(0) }
+    }
+}
+
+impl Habits {
+    /// Two ranks that yield to each other on one processor never sleep, and a scheduler places a
+    /// thread when it wakes: so now and then, after pauses that did not help, a rank naps for a
+    /// moment and wakes where there is room.
+    fn is_time_to_move(&self) -> bool {
+        self.long.set(self.long.get().wrapping_add(1));
+        self.long.get().is_multiple_of(32)
     }
 }
 
@@ -54,9 +67,19 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
 
     #[cold]
     fn slow(&mut self, step: Step) -> Result<(), EnqueueError> {
-        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        let waited = match self.since {
+            Some(since) => since.elapsed(),
+            None => {
+                self.since = Some(Instant::now());
+                Duration::ZERO
+            }
+        };
         if let Some(verdict) = verdict::read(self.segment, "", self.seq) {
             return Err(self.here(verdict));
+        }
+        if waited.is_zero() && self.habits.is_time_to_move() {
+            std::thread::sleep(Duration::from_nanos(1));
+            return Ok(());
         }
         if waited < YIELDING {
             rustix::thread::sched_yield();

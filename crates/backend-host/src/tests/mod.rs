@@ -1,5 +1,6 @@
 //! Threads as ranks: a group of sessions.
 
+mod bench_tmp;
 mod calls;
 mod data;
 mod ends;
