@@ -44,7 +44,7 @@ pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousErro
             }
         }
         if Instant::now() + PAUSE >= me.until {
-            let (address, waited) = (target.to_string(), me.waited());
+            let (address, waited) = (target.to_string(), me.deadline);
             return Err(RendezvousError::Unreachable { address, waited, last });
         }
         sleep(PAUSE);
