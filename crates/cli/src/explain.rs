@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::group::joined;
-use crate::logging;
 use crate::out::Out;
 use crate::words::one_of;
 
@@ -142,7 +141,7 @@ fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
 
 impl Args {
     fn plan(&self, registry: &Registry) -> Result<Plan, Failure> {
-        let variables = logging::other_variables().filter(|_| !self.isolated);
+        let variables = std::env::vars_os().filter(|_| !self.isolated);
         let settings = Settings::load(variables, &self.overrides(), registry)?;
         // No architecture has no pack.
         let arch = if self.isolated { "" } else { &self.arch };

@@ -10,7 +10,6 @@ use crossover_core::policy::Policy;
 use crossover_policy::Sources;
 
 use crate::failure::Failure;
-use crate::logging;
 
 /// What groups are formed from: the environment, read once, and options.
 pub(crate) struct Formation {
@@ -27,7 +26,7 @@ pub(crate) struct Seat {
 impl Formation {
     /// Policy files from options take the place of those that `CROSSOVER_POLICY` names.
     pub(crate) fn from_env(policy: &[PathBuf]) -> Result<Formation, Failure> {
-        let mut builder = Builder::from_variables(logging::other_variables())?;
+        let mut builder = Builder::from_env()?;
         if !policy.is_empty() {
             builder = builder.set("policy", joined(policy), "--policy");
         }

@@ -1,6 +1,5 @@
 //! What the libraries log while a group forms: to stderr, since stdout belongs to results.
 
-use std::ffi::OsString;
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
@@ -15,9 +14,4 @@ pub(crate) fn init() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !crate::out::no_color())
         .init();
-}
-
-/// The environment but for [`FILTER`], which is this program's own and no setting of a group.
-pub(crate) fn other_variables() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| name != FILTER)
 }

@@ -8,6 +8,7 @@
 use crate::backend::Descriptor;
 use crate::call::{CallKind, CallSig, Dtype, Mode, Op, ReduceOp};
 use crate::contract::Contract;
+use crate::digest::Digest;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::GroupProfile;
 use crate::policy::{Basis, ByteRange, Policy, Rule};
@@ -56,6 +57,7 @@ pub const COPY: &str = "copy";
 pub struct Plan {
     group: GroupProfile,
     contract: Contract,
+    policy: Digest,
     offers: Vec<Offer>,
     rules: Vec<Rule>,
     candidates: Vec<Step>,
@@ -124,6 +126,7 @@ impl Plan {
             candidates: bind(&rules, &offers),
             group,
             contract,
+            policy: policy.digest(),
             offers,
             rules,
             slots: Vec::new(),
@@ -144,6 +147,11 @@ impl Plan {
     /// The contract it is compiled for. A call with another one is decided right, but slower.
     pub fn contract(&self) -> Contract {
         self.contract
+    }
+
+    /// The digest of the policy it was compiled from.
+    pub fn policy_digest(&self) -> Digest {
+        self.policy
     }
 
     /// The group's backends, sorted by id.

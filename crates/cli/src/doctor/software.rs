@@ -5,7 +5,6 @@ use crossover_core::facts::HOST_ARCH;
 use crossover_policy::{Settings, Sources};
 
 use super::finding::Finding;
-use crate::logging;
 
 /// The settings, if they can be read, and what was found.
 pub(super) fn examine() -> (Option<Settings>, Vec<Finding>) {
@@ -17,7 +16,7 @@ pub(super) fn examine() -> (Option<Settings>, Vec<Finding>) {
             return (None, findings);
         }
     };
-    let settings = match Settings::load(logging::other_variables(), &[], &registry) {
+    let settings = match Settings::load(std::env::vars_os(), &[], &registry) {
         Ok(settings) => settings,
         Err(e) => {
             findings.push(Finding::fail("settings", e.to_string(), None));

@@ -11,7 +11,6 @@ use super::Args;
 use super::beside::Beside;
 use super::case::Case;
 use crate::failure::Failure;
-use crate::group::Formation;
 use crate::processors;
 
 /// How time is taken, in one sentence.
@@ -37,7 +36,6 @@ impl About {
     /// Collective.
     pub(super) fn new(
         args: &Args,
-        formation: &Formation,
         group: &Communicator,
         cases: &[(u64, Case)],
     ) -> Result<About, Failure> {
@@ -53,7 +51,7 @@ impl About {
         Ok(About {
             profile: group.facts().profile().clone(),
             reports: group.facts().reports().to_vec(),
-            policy: formation.policy(args.forced())?.digest().to_string(),
+            policy: group.plan().policy_digest().to_string(),
             sources,
             determinism: contract.determinism.to_string(),
             accept: contract.accept.to_string(),

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(
     let cases: Vec<(u64, Case)> = sizes.iter().map(case).collect();
 
     let reports = group.rank() == 0;
-    let about = About::new(args, formation, group, &cases)?;
+    let about = About::new(args, group, &cases)?;
     let mut out = (reports && !args.json).then(Out::new);
     if let Some(out) = &mut out {
         table::write_head(out, args, &about)?;
