@@ -30,9 +30,7 @@ impl Habits {
         let spins = if world as usize <= processors { 2000 } else { 16 };
         Habits { rank, spins, deadline, long: Cell::new(0) }
     }
-}
 
-impl Habits {
     /// Two ranks that yield to each other on one processor never sleep, and a scheduler places a
     /// thread when it wakes: so now and then, after pauses that did not help, a rank naps for a
     /// moment and wakes where there is room.

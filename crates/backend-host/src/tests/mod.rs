@@ -1,6 +1,5 @@
 //! Threads as ranks: a group of sessions.
 
-mod bench_tmp;
 mod calls;
 mod data;
 mod ends;
