@@ -23,11 +23,13 @@ pub(crate) struct Habits {
 }
 
 impl Habits {
-    /// Ranks that have a processor each are worth spinning for, about a tenth of a millisecond;
-    /// where they share, spinning keeps the awaited rank from running. It affects nothing but the
+    /// Ranks that have a processor each are worth spinning for, a few microseconds: what a small
+    /// call takes. Longer costs more than it gains, since two ranks can find themselves on one
+    /// processor all the same, and then each wait lasts as long as the spinning. Where they must
+    /// share, spinning only keeps the awaited rank from running. It affects nothing but the
     /// waiting, so ranks need not agree.
     pub(crate) fn new(rank: u32, world: u32, processors: usize, deadline: Duration) -> Self {
-        let spins = if world as usize <= processors { 2000 } else { 16 };
+        let spins = if world as usize <= processors { 100 } else { 16 };
         Habits { rank, spins, deadline, long: Cell::new(0) }
     }
 
@@ -36,7 +38,7 @@ impl Habits {
     /// moment and wakes where there is room.
     fn is_time_to_move(&self) -> bool {
         self.long.set(self.long.get().wrapping_add(1));
-        self.long.get().is_multiple_of(32)
+        self.long.get().is_multiple_of(256)
     }
 }
 
