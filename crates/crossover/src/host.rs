@@ -30,7 +30,8 @@ fn last_level_cache(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().filter_map(|entry| {
         let text = std::fs::read_to_string(entry.path().join("size")).ok()?;
-        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? * 1024)
+        let kibibytes: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kibibytes << 10)
     });
     sizes.max().unwrap_or(0)
 }

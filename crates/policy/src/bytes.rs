@@ -8,7 +8,10 @@ use crossover_core::policy::ByteRange;
 
 use crate::diagnostic::Code;
 
-const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const UNITS: [(&str, u64); 4] = [("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
+const KIB: u64 = 1 << 10; // size: a unit
+const MIB: u64 = 1 << 20; // size: a unit
+const GIB: u64 = 1 << 30; // size: a unit
 
 /// A text that is no size, or no range of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,7 +161,7 @@ pub fn range_text(range: ByteRange) -> String {
 
 /// Is it written with a unit greater than a byte?
 fn is_round(bytes: u64) -> bool {
-    bytes != 0 && bytes.is_multiple_of(1 << 10)
+    bytes != 0 && bytes.is_multiple_of(KIB)
 }
 
 fn ambiguous(text: &str, number: u64, unit: &str) -> Result<u64, BytesError> {

@@ -1,0 +1,43 @@
+//! From a sentence to token numbers.
+
+use std::path::Path;
+
+use tokenizers::Tokenizer;
+
+use crate::Error;
+
+/// Longer sentences are cut: the model was trained on no more.
+pub const LONGEST: usize = 256;
+
+/// The model's own tokeniser.
+pub struct Tokens(Tokenizer);
+
+impl Tokens {
+    /// Reads `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, or it is no tokeniser.
+    pub fn load(model: &Path) -> Result<Tokens, Error> {
+        let file = model.join("tokenizer.json");
+        if !file.exists() {
+            return Err(Error::NoModel(model.to_owned()));
+        }
+        let mut tokenizer = Tokenizer::from_file(file).map_err(|e| Error::Tokens(e.to_string()))?;
+        // One sentence at a time: nothing to pad to, and the end marker stays when it is cut.
+        tokenizer.with_padding(None);
+        let cut = tokenizers::TruncationParams { max_length: LONGEST, ..Default::default() };
+        tokenizer.with_truncation(Some(cut)).map_err(|e| Error::Tokens(e.to_string()))?;
+        Ok(Tokens(tokenizer))
+    }
+
+    /// Token numbers, start and end markers included: never empty.
+    ///
+    /// # Errors
+    ///
+    /// The tokeniser fails.
+    pub fn of(&self, sentence: &str) -> Result<Vec<u32>, Error> {
+        let encoding = self.0.encode(sentence, true).map_err(|e| Error::Tokens(e.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+}

@@ -1,0 +1,39 @@
+//! `cargo xtask`: what the workspace needs beside cargo itself, one file a command.
+
+mod model;
+mod test;
+mod tidy;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+
+/// Tasks of the workspace
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Task {
+    /// Fetch the model of examples/tensor-parallel into target/models
+    Model,
+    /// Run every test; the model is fetched if it can be had
+    Test,
+    /// Check the house rules that a program can check
+    Tidy,
+}
+
+fn main() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
+    match Task::parse() {
+        Task::Model => model::run(root),
+        Task::Test => test::run(root),
+        Task::Tidy => tidy::run(root),
+    }
+}
+
+/// A line for the person at the terminal.
+fn say(line: &str) {
+    #[expect(clippy::print_stderr, reason = "a program")]
+    {
+        eprintln!("{line}");
+    }
+}
