@@ -180,8 +180,9 @@ impl CallSig<'_> {
 /// sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct CallBuffers {
-    /// This rank's contribution. Any alignment. May equal `output`, and for `all_gather` and
-    /// `reduce_scatter` may be this rank's part of the larger buffer (in place).
+    /// This rank's contribution. Any alignment. In place, it is `output` itself for `all_reduce`,
+    /// `broadcast` and `all_to_all`; this rank's part of `output` for `all_gather`; and `output`
+    /// is this rank's part of it for `reduce_scatter`. Other overlaps are not allowed.
     pub input: *const u8,
     /// This rank's result. Any alignment.
     pub output: *mut u8,

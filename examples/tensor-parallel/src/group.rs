@@ -28,7 +28,9 @@ impl Group {
         let Count { op, target, at_least, calls, bytes } = count;
         let elements = *at_least as usize / size_of::<f32>();
         let chosen = self.0.explain(&self.0.signature::<f32>(*op, elements)).chosen;
-        let rule = chosen.map(|c| c.rule).filter(|rule| !rule.is_empty());
+        // A bucket of sizes may hold two bands: name the rule only where it chose this target.
+        let rule = chosen.filter(|c| c.target == *target).map(|c| c.rule);
+        let rule = rule.filter(|rule| !rule.is_empty());
         let rule = rule.map(|rule| format!(" by rule {rule}")).unwrap_or_default();
         format!("{calls:>5} {op} f32 from {at_least} B, {bytes} B in all: {target}{rule}")
     }

@@ -22,7 +22,7 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
         "version": FORMAT,
         "crossover_version": env!("CARGO_PKG_VERSION"),
         "start_time": start_time,
-        "args": std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        "args": arguments(),
         "env": variables(),
         "config": {
             "op": args.op,
@@ -130,4 +130,10 @@ fn variables() -> Vec<String> {
     let mut ours: Vec<String> = all.filter(|line| line.starts_with("CROSSOVER_")).collect();
     ours.sort_unstable();
     ours
+}
+
+/// The command line, the program by its name alone: where it is installed helps no reader.
+fn arguments() -> Vec<String> {
+    let given = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once(env!("CARGO_BIN_NAME").to_owned()).chain(given).collect()
 }
