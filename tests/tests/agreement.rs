@@ -8,31 +8,19 @@ use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{
     Abort, Algorithm, Backend, Descriptor, EnqueueError, Ready, Session,
 };
-use crossover_core::call::{CallBuffers, CallSig, Dtypes, Modes, Op, Ops, ReduceOp, ReduceOps};
+use crossover_core::call::{CallBuffers, CallSig, Op, ReduceOp};
 use crossover_core::communicator::{CallError, Communicator};
-use crossover_core::contract::{Contract, Determinism, Deviations, OrderClass};
+use crossover_core::contract::{Contract, Determinism};
 use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
-use crossover_core::facts::{Caps, GroupFacts, Topologies, Topology};
+use crossover_core::facts::{GroupFacts, Topology};
 use crossover_core::form::FormError;
 use crossover_core::policy::{Layer, Policy, Rule};
 use crossover_core::registry::{Registration, Registry};
 use crossover_tests::conformance::Case;
 use crossover_tests::groups::{self, Plan, forcing, on_channels, report, try_run};
 
-const ELIGIBILITY: Eligibility = Eligibility {
-    ops: Ops::ALL,
-    dtypes: Dtypes::ALL,
-    reduce_ops: ReduceOps::ALL,
-    modes: Modes::ALL,
-    worlds: Worlds::range(2, 16),
-    nodes: Nodes::One,
-    topologies: Topologies::ALL,
-    needs: Caps::NONE,
-    multiple_of: 1,
-    order: OrderClass::RankOrdered,
-    determinism: Determinism::SizeInvariant,
-    deviates: Deviations::NONE,
-};
+const ELIGIBILITY: Eligibility =
+    Eligibility { worlds: Worlds::range(2, 16), nodes: Nodes::One, ..Eligibility::EVERYTHING };
 
 const FRAGILE: Descriptor = Descriptor {
     id: "fragile",

@@ -2,10 +2,10 @@
 
 use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{CallKind, Dtype, Dtypes, Mode, Modes, Op, Ops, ReduceOp, ReduceOps};
-use crossover_core::contract::{Contract, Determinism, Deviation, Deviations, OrderClass};
-use crossover_core::eligibility::{Clause, Eligibility, Nodes, Refusal, Worlds};
+use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
+use crossover_core::eligibility::{Clause, Eligibility, Refusal, Worlds};
 use crossover_core::explain::Verdict;
-use crossover_core::facts::{Caps, GroupProfile, Topologies, Topology};
+use crossover_core::facts::{Caps, GroupProfile, Topology};
 use crossover_core::plan::{Choice, Offer, OfferState, Plan};
 use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Policy, Rule};
 use proptest::collection::vec;
@@ -13,26 +13,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const TAKES_ALL: Eligibility = Eligibility {
-    ops: Ops::ALL,
-    dtypes: Dtypes::ALL,
-    reduce_ops: ReduceOps::ALL,
-    modes: Modes::ALL,
-    worlds: Worlds::ANY,
-    nodes: Nodes::Any,
-    topologies: Topologies::ALL,
-    needs: Caps::NONE,
-    multiple_of: 1,
-    order: OrderClass::RankOrdered,
-    determinism: Determinism::SizeInvariant,
-    deviates: Deviations::NONE,
-};
-
 const PICKY: Descriptor = Descriptor {
     id: "picky",
     version: "1",
     algorithms: &[
-        Algorithm { name: "by16", eligibility: Eligibility { multiple_of: 16, ..TAKES_ALL } },
+        Algorithm {
+            name: "by16",
+            eligibility: Eligibility { multiple_of: 16, ..Eligibility::EVERYTHING },
+        },
         Algorithm {
             name: "lossy",
             eligibility: Eligibility {
@@ -41,7 +29,7 @@ const PICKY: Descriptor = Descriptor {
                 reduce_ops: ReduceOps::of(&[ReduceOp::Sum]),
                 deviates: Deviations::of(&[Deviation::LossyInt4]),
                 determinism: Determinism::RunToRun,
-                ..TAKES_ALL
+                ..Eligibility::EVERYTHING
             },
         },
         Algorithm {
@@ -49,7 +37,7 @@ const PICKY: Descriptor = Descriptor {
             eligibility: Eligibility {
                 worlds: Worlds::range(2, 4),
                 modes: Modes::of(&[Mode::Eager]),
-                ..TAKES_ALL
+                ..Eligibility::EVERYTHING
             },
         },
     ],
@@ -58,7 +46,7 @@ const PICKY: Descriptor = Descriptor {
 const FLOOR: Descriptor = Descriptor {
     id: "floor",
     version: "1",
-    algorithms: &[Algorithm { name: "any", eligibility: TAKES_ALL }],
+    algorithms: &[Algorithm { name: "any", eligibility: Eligibility::EVERYTHING }],
 };
 
 fn groups() -> impl Strategy<Value = GroupProfile> {

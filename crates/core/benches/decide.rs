@@ -6,36 +6,22 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use crossover_core::backend::{Algorithm, Descriptor};
-use crossover_core::call::{
-    CallSig, Dtype, Dtypes, Mode, Modes, Op, Ops, ReduceOp, ReduceOps, Split,
-};
-use crossover_core::contract::{Contract, Determinism, Deviations, OrderClass};
-use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
-use crossover_core::facts::{Caps, GroupProfile, Topologies, Topology};
+use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
+use crossover_core::contract::{Contract, Determinism};
+use crossover_core::eligibility::Eligibility;
+use crossover_core::facts::{Caps, GroupProfile, Topology};
 use crossover_core::plan::{Offer, OfferState, Plan};
 use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Policy, Rule};
-
-const TAKES_ALL: Eligibility = Eligibility {
-    ops: Ops::ALL,
-    dtypes: Dtypes::ALL,
-    reduce_ops: ReduceOps::ALL,
-    modes: Modes::ALL,
-    worlds: Worlds::ANY,
-    nodes: Nodes::Any,
-    topologies: Topologies::ALL,
-    needs: Caps::NONE,
-    multiple_of: 1,
-    order: OrderClass::RankOrdered,
-    determinism: Determinism::SizeInvariant,
-    deviates: Deviations::NONE,
-};
 
 const BACKEND: Descriptor = Descriptor {
     id: "ipc",
     version: "1",
     algorithms: &[
-        Algorithm { name: "push", eligibility: Eligibility { multiple_of: 16, ..TAKES_ALL } },
-        Algorithm { name: "pull", eligibility: TAKES_ALL },
+        Algorithm {
+            name: "push",
+            eligibility: Eligibility { multiple_of: 16, ..Eligibility::EVERYTHING },
+        },
+        Algorithm { name: "pull", eligibility: Eligibility::EVERYTHING },
     ],
 };
 

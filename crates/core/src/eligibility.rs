@@ -177,6 +177,23 @@ pub struct Refusal {
 }
 
 impl Eligibility {
+    /// Takes everything and meets every demand: for `..Eligibility::EVERYTHING`, after the clauses
+    /// that an algorithm narrows.
+    pub const EVERYTHING: Eligibility = Eligibility {
+        ops: Ops::ALL,
+        dtypes: Dtypes::ALL,
+        reduce_ops: ReduceOps::ALL,
+        modes: Modes::ALL,
+        worlds: Worlds::ANY,
+        nodes: Nodes::Any,
+        topologies: Topologies::ALL,
+        needs: Caps::NONE,
+        multiple_of: 1,
+        order: OrderClass::RankOrdered,
+        determinism: Determinism::SizeInvariant,
+        deviates: Deviations::NONE,
+    };
+
     /// The first clause, but for [`Clause::MultipleOf`], that this group and call fail. Pure, and
     /// free of allocation. `bytes` is the call's input per rank, `capacity` the agreed number of input bytes that set-up found room
     /// for.

@@ -63,9 +63,7 @@ fn reduce(
             }
             Dtype::F64 => {
                 let value = |b: &[u8]| f64::from_ne_bytes(b.try_into().expect("8 bytes"));
-                double(op, &of_ranks.iter().map(|b| value(b)).collect::<Vec<_>>())
-                    .to_ne_bytes()
-                    .to_vec()
+                double(op, &of_ranks, value).to_ne_bytes().to_vec()
             }
             _ => integer(dtype, op, &of_ranks),
         });
@@ -77,60 +75,40 @@ fn f32_of(b: &[u8]) -> f32 {
     f32::from_ne_bytes(b.try_into().expect("4 bytes"))
 }
 
-fn narrow(op: ReduceOp, ranks: &[&[u8]], value: impl Fn(&[u8]) -> f32) -> f32 {
-    let mut acc = value(ranks[0]);
-    for bytes in &ranks[1..] {
-        let x = value(bytes);
-        acc = match op {
-            ReduceOp::Sum | ReduceOp::Avg => acc + x,
-            ReduceOp::Prod => acc * x,
-            ReduceOp::Min if acc.is_nan() || x.is_nan() => f32::NAN,
-            ReduceOp::Max if acc.is_nan() || x.is_nan() => f32::NAN,
-            ReduceOp::Min => {
-                if x < acc {
-                    x
-                } else {
-                    acc
-                }
+/// One element of every rank, added up in `$float`.
+macro_rules! in_rank_order {
+    ($name:ident, $float:ty) => {
+        fn $name(op: ReduceOp, ranks: &[&[u8]], value: impl Fn(&[u8]) -> $float) -> $float {
+            let mut acc = value(ranks[0]);
+            for bytes in &ranks[1..] {
+                let x = value(bytes);
+                acc = match op {
+                    ReduceOp::Sum | ReduceOp::Avg => acc + x,
+                    ReduceOp::Prod => acc * x,
+                    _ if acc.is_nan() || x.is_nan() => <$float>::NAN,
+                    ReduceOp::Min => {
+                        if x < acc {
+                            x
+                        } else {
+                            acc
+                        }
+                    }
+                    ReduceOp::Max => {
+                        if x > acc {
+                            x
+                        } else {
+                            acc
+                        }
+                    }
+                };
             }
-            ReduceOp::Max => {
-                if x > acc {
-                    x
-                } else {
-                    acc
-                }
-            }
-        };
-    }
-    if op == ReduceOp::Avg { acc / ranks.len() as f32 } else { acc }
+            if op == ReduceOp::Avg { acc / ranks.len() as $float } else { acc }
+        }
+    };
 }
 
-fn double(op: ReduceOp, ranks: &[f64]) -> f64 {
-    let mut acc = ranks[0];
-    for &x in &ranks[1..] {
-        acc = match op {
-            ReduceOp::Sum | ReduceOp::Avg => acc + x,
-            ReduceOp::Prod => acc * x,
-            ReduceOp::Min if acc.is_nan() || x.is_nan() => f64::NAN,
-            ReduceOp::Max if acc.is_nan() || x.is_nan() => f64::NAN,
-            ReduceOp::Min => {
-                if x < acc {
-                    x
-                } else {
-                    acc
-                }
-            }
-            ReduceOp::Max => {
-                if x > acc {
-                    x
-                } else {
-                    acc
-                }
-            }
-        };
-    }
-    if op == ReduceOp::Avg { acc / ranks.len() as f64 } else { acc }
-}
+in_rank_order!(narrow, f32);
+in_rank_order!(double, f64);
 
 /// Integers, in i128 and cut to the dtype after every step: wrapping by definition.
 fn integer(dtype: Dtype, op: ReduceOp, ranks: &[&[u8]]) -> Vec<u8> {

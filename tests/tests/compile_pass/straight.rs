@@ -1,25 +1,11 @@
 //! A backend as it should be: its eligibility is a constant, its set-up agrees at every step.
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Algorithm, Backend, Descriptor, Ready, Session};
-use crossover_core::call::{Dtypes, Modes, Ops, ReduceOps};
-use crossover_core::contract::{Determinism, Deviations, OrderClass};
 use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
-use crossover_core::facts::{Caps, GroupFacts, Topologies};
+use crossover_core::facts::GroupFacts;
 
-const ELIGIBILITY: Eligibility = Eligibility {
-    ops: Ops::ALL,
-    dtypes: Dtypes::ALL,
-    reduce_ops: ReduceOps::ALL,
-    modes: Modes::ALL,
-    worlds: Worlds::range(2, 16),
-    nodes: Nodes::One,
-    topologies: Topologies::ALL,
-    needs: Caps::NONE,
-    multiple_of: 1,
-    order: OrderClass::RankOrdered,
-    determinism: Determinism::SizeInvariant,
-    deviates: Deviations::NONE,
-};
+const ELIGIBILITY: Eligibility =
+    Eligibility { worlds: Worlds::range(2, 16), nodes: Nodes::One, ..Eligibility::EVERYTHING };
 
 crossover_core::register_backend!(
     Descriptor {
