@@ -2,7 +2,7 @@
 //!
 //! Without a launcher it starts the ranks itself, as copies of this process. Read in this order:
 //! [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
-//! [`measure`] (right? how long?), [`bench`] (all sizes, all contenders), [`row`], [`table`] and
+//! [`measure`] (right? how long?), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
 //! [`json`] (what is printed).
 
 mod about;
