@@ -44,7 +44,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The weights are the expected ones, and the tokeniser came with them.
 fn is_whole(model: &Path) -> bool {
+    if !model.join("tokenizer.json").exists() {
+        return false;
+    }
     let Ok(bytes) = fs::read(model.join("model.safetensors")) else { return false };
     let digest = Sha256::digest(&bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == SHA256

@@ -15,7 +15,7 @@ pub mod reference;
 pub mod tokenise;
 pub mod weights;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The example could not run.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,29 @@ pub enum Error {
     /// The tokeniser failed.
     #[error("the tokeniser cannot read this: {0}")]
     Tokens(String),
+}
+
+/// A file of the model.
+///
+/// # Errors
+///
+/// It is not there.
+pub fn model_file(model: &Path, name: &str) -> Result<PathBuf, Error> {
+    let file = model.join(name);
+    if file.exists() { Ok(file) } else { Err(Error::NoModel(model.to_owned())) }
+}
+
+/// The greatest difference between embeddings, in any of their numbers. A number that is not one,
+/// and one without a partner, differs infinitely: the greatest of NaN and 0 would be 0.
+pub fn greatest_difference(split: &[Vec<f32>], unsplit: &[Vec<f64>]) -> f64 {
+    if !split.iter().map(Vec::len).eq(unsplit.iter().map(Vec::len)) {
+        return f64::INFINITY;
+    }
+    let pairs = split.iter().flatten().zip(unsplit.iter().flatten());
+    pairs
+        .map(|(a, b)| (f64::from(*a) - b).abs())
+        .map(|difference| if difference.is_nan() { f64::INFINITY } else { difference })
+        .fold(0.0, f64::max)
 }
 
 /// Where `cargo xtask model` puts the model.

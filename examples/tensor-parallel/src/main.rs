@@ -13,9 +13,9 @@ use clap::Parser;
 use crossover::bootstrap::launcher::{Job, Output};
 use crossover::{Builder, call_exit_code};
 use tensor_parallel::encoder::Encoder;
-use tensor_parallel::tokenise::Tokens;
-use tensor_parallel::weights::{Part, Weights};
-use tensor_parallel::{Error, default_model, reference};
+use tensor_parallel::tokenise::{self, Tokens};
+use tensor_parallel::weights::{self, Part, Weights};
+use tensor_parallel::{Error, default_model, model_file, reference};
 
 use crate::group::Group;
 use crate::report::Report;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<u8, Error> {
     let launched = Builder::from_env()?.launch().is_some();
     if !launched && args.ranks != 1 {
-        return start_ranks(args.ranks);
+        return start_ranks(args);
     }
     let mut group = Group::form(args.target.as_deref())?;
     let (rank, ranks) = (group.0.rank() as usize, group.0.world() as usize);
@@ -69,17 +69,19 @@ fn run(args: &Args) -> Result<u8, Error> {
     let weights = Weights::load(&args.model)?;
     let encoder = Encoder::new(&weights, Part::new(rank, ranks)?)?;
 
+    let sequences: Vec<_> =
+        args.sentences.iter().map(|sentence| tokens.of(sentence)).collect::<Result<_, _>>()?;
     let mut embeddings = Vec::new();
-    for sentence in &args.sentences {
-        embeddings.push(encoder.embed(&tokens.of(sentence)?, &mut group)?);
+    for sequence in &sequences {
+        embeddings.push(encoder.embed(&sequence.tokens, &mut group)?);
     }
     let served = group.served();
-    let mut report = Report::new(&args.sentences, embeddings, ranks, served);
+    let mut report = Report::new(&args.sentences, &sequences, embeddings, ranks, served);
     if args.check {
         report.alike = Some(group.alike(&report.all_values())?);
-        let whole = |sentence: &String| reference::embed(&weights, &tokens.of(sentence)?);
         if rank == 0 {
-            let unsplit = args.sentences.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+            let whole = sequences.iter().map(|s| reference::embed(&weights, &s.tokens));
+            let unsplit = whole.collect::<Result<Vec<_>, _>>()?;
             report.compare(&unsplit);
         }
     }
@@ -90,12 +92,16 @@ fn run(args: &Args) -> Result<u8, Error> {
     Ok(u8::from(!report.passes()))
 }
 
-/// Copies of this process, one a rank; rank 0's output is this process's.
-fn start_ranks(ranks: u32) -> Result<u8, Error> {
-    Part::new(0, ranks as usize)?;
+/// Copies of this process, one a rank; rank 0's output is this process's. What would fail on every
+/// rank is said once, before there are any.
+fn start_ranks(args: &Args) -> Result<u8, Error> {
+    Part::new(0, args.ranks as usize)?;
+    for file in [weights::FILE, tokenise::FILE] {
+        model_file(&args.model, file)?;
+    }
     let program = std::env::current_exe()
         .unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into());
-    let job = Job::new(ranks, program, std::env::args_os().skip(1))
+    let job = Job::new(args.ranks, program, std::env::args_os().skip(1))
         .variable("RAYON_NUM_THREADS", "1") // ranks share the processors
         .output(Output::RankZero);
     match job.run() {

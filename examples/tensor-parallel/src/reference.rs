@@ -4,6 +4,8 @@
 use crate::Error;
 use crate::weights::{HEADS, HIDDEN, INTERMEDIATE, LAYERS, NORM_EPSILON, Weights};
 
+const WORDS: &str = "embeddings.word_embeddings.weight";
+
 /// A row of numbers for each token.
 type Rows = Vec<Vec<f64>>;
 
@@ -13,16 +15,14 @@ type Rows = Vec<Vec<f64>>;
 ///
 /// The weights are not this model's.
 pub fn embed(w: &Weights, tokens: &[u32]) -> Result<Vec<f64>, Error> {
-    let words = matrix(w, "embeddings.word_embeddings.weight", HIDDEN)?;
     let positions = matrix(w, "embeddings.position_embeddings.weight", HIDDEN)?;
     let kinds = matrix(w, "embeddings.token_type_embeddings.weight", HIDDEN)?;
-    let mut x: Rows = (0..)
-        .zip(tokens)
-        .map(|(at, token): (usize, _)| {
-            let word = &words[*token as usize];
-            (0..HIDDEN).map(|i| word[i] + positions[at][i] + kinds[0][i]).collect()
-        })
-        .collect();
+    let mut x = Rows::new();
+    for (token, position) in tokens.iter().zip(&positions) {
+        // One row of 30522: the table as a whole takes longer to convert than the rest to compute.
+        let word: Vec<f32> = w.whole(WORDS)?.get(*token as usize)?.to_vec1()?;
+        x.push((0..HIDDEN).map(|i| f64::from(word[i]) + position[i] + kinds[0][i]).collect());
+    }
     normalise(w, "embeddings.LayerNorm", &mut x)?;
     for layer in 0..LAYERS {
         let name = |suffix: &str| format!("encoder.layer.{layer}.{suffix}");

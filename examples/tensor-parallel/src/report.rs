@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use tensor_parallel::greatest_difference;
+use tensor_parallel::tokenise::{LONGEST, Sequence};
 
 /// The most that an embedding's number may differ from the unsplit model's: f32 sums in another
 /// order than f64 ones.
@@ -10,6 +12,7 @@ const TOLERANCE: f64 = 1e-5;
 
 pub(crate) struct Report<'a> {
     sentences: &'a [String],
+    sequences: &'a [Sequence],
     embeddings: Vec<Vec<f32>>,
     ranks: usize,
     served: Vec<String>,
@@ -22,11 +25,12 @@ pub(crate) struct Report<'a> {
 impl<'a> Report<'a> {
     pub(crate) fn new(
         sentences: &'a [String],
+        sequences: &'a [Sequence],
         embeddings: Vec<Vec<f32>>,
         ranks: usize,
         served: Vec<String>,
     ) -> Self {
-        Report { sentences, embeddings, ranks, served, alike: None, difference: None }
+        Report { sentences, sequences, embeddings, ranks, served, alike: None, difference: None }
     }
 
     pub(crate) fn all_values(&self) -> Vec<f32> {
@@ -34,8 +38,7 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn compare(&mut self, unsplit: &[Vec<f64>]) {
-        let pairs = self.embeddings.iter().flatten().zip(unsplit.iter().flatten());
-        self.difference = Some(pairs.map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max));
+        self.difference = Some(greatest_difference(&self.embeddings, unsplit));
     }
 
     pub(crate) fn passes(&self) -> bool {
@@ -50,9 +53,13 @@ impl<'a> Report<'a> {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "embeddings, over {} ranks", self.ranks)?;
-        for (sentence, e) in self.sentences.iter().zip(&self.embeddings) {
+        let inputs = self.sentences.iter().zip(self.sequences);
+        for ((sentence, sequence), e) in inputs.zip(&self.embeddings) {
             let first: Vec<String> = e.iter().take(4).map(|v| format!("{v:+.6}")).collect();
-            writeln!(out, "  [{}, ...] {sentence:?}", first.join(", "))?;
+            let (first, norm) = (first.join(", "), similarity(e, e).sqrt());
+            let cut =
+                if sequence.is_cut { format!(", cut to {LONGEST} tokens") } else { "".into() };
+            writeln!(out, "  [{first}, ...] norm {norm:.6}{cut}: {sentence:?}")?;
         }
         writeln!(out, "similarities")?;
         for a in &self.embeddings {
@@ -86,6 +93,8 @@ impl<'a> Report<'a> {
         let report = json!({
             "ranks": self.ranks,
             "sentences": self.sentences,
+            "tokens": self.sequences.iter().map(|s| s.tokens.len()).collect::<Vec<_>>(),
+            "cut": self.sequences.iter().map(|s| s.is_cut).collect::<Vec<_>>(),
             "embeddings": self.embeddings,
             "similarities": similarities,
             "collectives": self.served,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor};
 
-use crate::Error;
+use crate::{Error, model_file};
 
 /// Width of a token's state.
 pub const HIDDEN: usize = 384;
@@ -18,6 +18,9 @@ pub const LAYERS: usize = 6;
 /// What layer norms add to a variance (the model's config).
 pub const NORM_EPSILON: f64 = 1e-12;
 
+/// The file of the weights.
+pub const FILE: &str = "model.safetensors";
+
 /// All weights, whole, by their names in the file.
 pub struct Weights(HashMap<String, Tensor>);
 
@@ -28,10 +31,7 @@ impl Weights {
     ///
     /// There is no such file, or it is not the model's.
     pub fn load(model: &Path) -> Result<Weights, Error> {
-        let file = model.join("model.safetensors");
-        if !file.exists() {
-            return Err(Error::NoModel(model.to_owned()));
-        }
+        let file = model_file(model, FILE)?;
         Ok(Weights(candle_core::safetensors::load(file, &Device::Cpu)?))
     }
 
