@@ -8,7 +8,7 @@
 //! are on every rank.
 //!
 //! [`weights`] loads and cuts, [`tokenise`] makes tokens, [`encoder`] is the split forward pass,
-//! [`reference`] the whole model in one piece, written apart and in f64, to compare with.
+//! [`mod@reference`] the whole model in one piece, written apart and in f64, to compare with.
 
 pub mod encoder;
 pub mod reference;

@@ -64,7 +64,7 @@ fn run(args: &Args) -> Result<u8, Error> {
         return start_ranks(args);
     }
     let mut group = Group::form(args.target.as_deref())?;
-    let (rank, ranks) = (group.0.rank() as usize, group.0.world() as usize);
+    let (rank, ranks) = (group.comm.rank() as usize, group.comm.world() as usize);
     let tokens = Tokens::load(&args.model)?;
     let weights = Weights::load(&args.model)?;
     let encoder = Encoder::new(&weights, Part::new(rank, ranks)?)?;
@@ -88,7 +88,7 @@ fn run(args: &Args) -> Result<u8, Error> {
     if rank == 0 {
         print!("{}", if args.json { report.json() } else { report.text() });
     }
-    group.0.close()?;
+    group.comm.close()?;
     Ok(u8::from(!report.passes()))
 }
 

@@ -158,14 +158,15 @@ fn real_ranks_agree_with_the_unsplit_model_and_with_each_other() {
         let chosen = program(ranks, None);
         assert!(chosen["difference_to_unsplit"].as_f64().expect("compared") < 1e-5);
         assert_eq!(chosen["same_bits_on_every_rank"], true);
-        let calls: u64 = chosen["collectives"]
-            .as_array()
-            .expect("lines")
-            .iter()
-            .map(|line| line.as_str().expect("text").split_whitespace().next().expect("a number"))
-            .map(|calls| calls.parse::<u64>().expect("a number"))
-            .sum();
+        let lines = chosen["collectives"].as_array().expect("lines");
+        let lines: Vec<&str> = lines.iter().map(|line| line.as_str().expect("text")).collect();
+        let (counted, sizes) = lines.split_last().expect("at least what was counted");
+        let first = |line: &str| line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
+        let calls: u64 = sizes.iter().map(|line| first(line).expect("a number")).sum();
         assert_eq!(calls, 12 * SENTENCES.len() as u64, "two all-reduces a layer");
+        let numbers = counted.split([' ', ',']).filter_map(|word| word.parse::<u64>().ok());
+        assert_eq!(numbers.sum::<u64>(), calls, "and the counters say so: {counted}");
+        assert!(sizes.iter().all(|line| ranks == 1 || line.contains(" by rule ")), "{sizes:?}");
         let alike = |a: usize, b: usize| chosen["similarities"][a][b].as_f64().expect("a number");
         assert!(alike(0, 1) > alike(0, 2) + 0.3, "guitars are nearer than markets");
         if ranks > 1 {
