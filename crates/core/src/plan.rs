@@ -1,6 +1,6 @@
 //! A policy and a group's backends, compiled: what a call walks.
 //!
-//! There is one decision path, [`Plan::judge`]: it says of one candidate and one call whether the
+//! There is one decision path, `Plan::judge`: it says of one candidate and one call whether the
 //! candidate serves. [`Plan::compile`] asks it at every size where an answer can change and keeps
 //! the answers as bands; [`Plan::select`] looks a call up in the bands; and [`Plan::explain`]
 //! tells a person what it answered. So an explanation cannot differ from what runs.
