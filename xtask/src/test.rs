@@ -16,6 +16,5 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         crate::say(&format!("the tests of the example's model will be skipped: {why:#}"));
     }
     cmd!(shell, "cargo test --workspace --quiet").run()?;
-    cmd!(shell, "cargo bench --workspace --no-run --quiet").run()?;
     Ok(())
 }
