@@ -66,8 +66,17 @@ impl Backend for Fragile {
             Ok(Box::new(FailsOnCall(3)) as Box<dyn Session>)
         })?;
         let capacity = setup.min("agree on room", Local::new(1 << 20))?;
-        Ok(Ready { session, capacity })
+        let less = setup.min("agree on less room", Local::new(1 << 10))?;
+        // What types cannot forbid: a rank that looks at what is its own, outside of every step.
+        let here = |manner: &str| CROOKED.with(|crooked| crooked.borrow().as_str() == manner);
+        assert!(!here("panic"), "out of luck after the last step");
+        Ok(Ready { session, capacity: if here("capacity") { less } else { capacity } })
     }
+}
+
+thread_local! {
+    /// How this rank goes astray after its last step, if it does.
+    static CROOKED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
 }
 
 /// Copies its input, until a call.
@@ -161,6 +170,62 @@ fn a_failed_step_on_one_rank_disables_the_backend_on_all() {
     }
 }
 
+/// Rank 1 goes astray where no step of the set-up can see it.
+fn crooked(manner: &str) -> Vec<Result<String, String>> {
+    let plan = fragile_plan("none", 0, "error");
+    let plan_of = |rank| {
+        CROOKED.with(|c| c.replace(if rank == 1 { manner.to_owned() } else { String::new() }));
+        plan.clone()
+    };
+    try_run(3, plan_of, |formed| {
+        let comm = formed.map_err(|e| e.to_string())?;
+        let call = comm.signature::<f32>(Op::AllReduce, 100_000);
+        let explained = comm.explain(&call);
+        Ok(format!(
+            "{}: {}",
+            explained.chosen.expect("served").target,
+            explained.considered[0].reason
+        ))
+    })
+}
+
+#[test]
+fn a_rank_that_panics_after_its_last_step_disables_the_backend_on_all() {
+    let outcomes = crooked("panic");
+    for outcome in &outcomes {
+        let words = outcome.as_ref().expect("the host serves");
+        assert_eq!(outcome, &outcomes[0]);
+        assert!(words.starts_with("host/one_shot") && words.contains("rank 1 panicked"), "{words}");
+    }
+}
+
+#[test]
+fn capacities_that_differ_end_the_formation_on_all() {
+    let outcomes = crooked("capacity");
+    for outcome in &outcomes {
+        let error = outcome.as_ref().expect_err("ranks would choose differently");
+        assert_eq!(outcome, &outcomes[0]);
+        assert!(
+            error.contains("the capacity of `fragile`: rank 0 has 1048576 B, rank 1 has 1024 B"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn one_policy_at_other_paths_and_lines_is_one_policy() {
+    let plan_of = |rank| {
+        let mut plan = Plan::forcing("host");
+        let mut rule: Rule = plan.policy.rules()[0].clone();
+        rule.origin.file = format!("/mnt/node{rank}/policy.toml");
+        rule.origin.line = rank + 1;
+        plan.policy = Policy::new(Contract::DEFAULT, vec![rule]);
+        plan
+    };
+    let formed = try_run(2, plan_of, |formed| formed.map(|_| ()).map_err(|e| e.to_string()));
+    assert_eq!(formed, [Ok(()), Ok(())]);
+}
+
 #[test]
 fn a_backend_that_sets_up_serves_and_its_capacity_ends() {
     groups::run(2, &fragile_plan("none", 0, "error"), |comm| {
@@ -230,6 +295,7 @@ fn a_policy_that_differs_is_named_with_its_place() {
         let mut rule: Rule = plan.policy.rules()[0].clone();
         rule.origin.file = format!("rank{rank}.toml");
         rule.origin.line = 7;
+        // Ranks 0 and 2 agree, though their files are not at one path.
         if rank == 1 {
             rule.chain[0].bytes.high = Some(4097);
         }

@@ -334,3 +334,53 @@ fn a_world_of_one_touches_nothing() {
     let e = connect(&Launch::new(0, 2), &options(AMPLE)).err().unwrap();
     assert_eq!(e, RendezvousError::NoPlace { world: 2 });
 }
+
+/// A place that is somebody's file is refused, and the file is left as it is.
+#[test]
+fn files_that_are_no_rendezvous_are_left_alone() {
+    for kind in [Kind::Unix, Kind::File] {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(kind, dir.path());
+        let path = match &place {
+            Place::Unix(path) | Place::File(path) => path.clone(),
+            other => panic!("{other}"),
+        };
+        for target in [path.clone(), dir.path().join("elsewhere")] {
+            std::fs::write(&target, "precious").unwrap();
+            if target != path {
+                std::fs::remove_file(&path).unwrap();
+                std::os::unix::fs::symlink(&target, &path).unwrap();
+            }
+            let said = errors(meet(vec![(launch(0, 2, &place), options(SHORT))]));
+            assert!(said[0].contains("give another path"), "{kind:?}: {said:?}");
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious", "{kind:?}");
+            assert!(std::fs::symlink_metadata(&path).is_ok(), "{kind:?}");
+        }
+    }
+}
+
+/// A listener that takes nobody in holds nobody beyond the deadline.
+#[test]
+fn a_full_backlog_ends_at_the_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(Kind::Unix, dir.path());
+    let Place::Unix(path) = &place else { panic!("{place}") };
+    let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        let flags = rustix::net::SocketFlags::NONBLOCK;
+        let family = rustix::net::AddressFamily::UNIX;
+        let kind = rustix::net::SocketType::STREAM;
+        let socket = rustix::net::socket_with(family, kind, flags, None).unwrap();
+        let full = rustix::net::connect(&socket, &rustix::net::SocketAddrUnix::new(path).unwrap());
+        waiting.push(socket);
+        if full.is_err() {
+            break;
+        }
+    }
+    let start = Instant::now();
+    let both = [0, 1].map(|rank| (launch(rank, 2, &place), options(SHORT)));
+    assert_eq!(errors(meet(both.into())).len(), 2);
+    assert!(start.elapsed() < SHORT * 2, "{:?}", start.elapsed());
+}

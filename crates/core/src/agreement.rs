@@ -351,6 +351,13 @@ pub(crate) fn gather<T: Serialize + for<'d> Deserialize<'d>>(
         what: format!("a value that cannot be written: {e}"),
     })?;
     let all = boot.all_gather(step, &bytes)?;
+    if all.len() != boot.world() as usize {
+        return Err(BootstrapError::Garbled {
+            rank: boot.rank(),
+            step: step.to_owned(),
+            what: format!("{} values for {} ranks", all.len(), boot.world()),
+        });
+    }
     all.iter()
         .enumerate()
         .map(|(rank, bytes)| {

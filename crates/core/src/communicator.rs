@@ -17,8 +17,9 @@ use crate::settings::GroupSettings;
 /// A group's communicator on one rank.
 ///
 /// Every rank makes the same calls in the same order. Calls from several threads are run one after
-/// the other in the order in which they arrive: threads of one rank that call at the same time
-/// need a group each, or an order of their own.
+/// the other, in whatever order they get in; ranks whose threads get in differently would pair
+/// calls that do not belong together. So threads that call at the same time need a group each, or
+/// an order of their own.
 ///
 /// Dropping it frees what is local and never waits; [`Communicator::close`] says goodbye.
 pub struct Communicator {
@@ -191,12 +192,15 @@ impl Communicator {
         };
         let seq = inner.seq;
         let session = inner.sessions[offer].as_mut().expect("an open offer has a session");
+        let panicking = AbortIfPanicking(&self.aborts);
         // SAFETY: the caller upholds the same contract, and the call is valid.
         unsafe { session.enqueue(algorithm, seq, call, buffers) }.map_err(|e| {
             inner.state = State::Poisoned(e.clone());
             self.aborts.abort(&e.to_string());
             CallError::Failed(e)
-        })
+        })?;
+        drop(panicking);
+        Ok(())
     }
 
     /// Says goodbye to the peers, within the deadline. Later calls fail; a second close, or one
@@ -249,6 +253,17 @@ impl Communicator {
             false => reasons.join("; "),
         };
         CallError::NothingEligible { call: in_words(call), why }
+    }
+}
+
+/// A session that panics will not come again: its peers must not wait for it.
+struct AbortIfPanicking<'a>(&'a AbortHandle);
+
+impl Drop for AbortIfPanicking<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abort("a backend panicked");
+        }
     }
 }
 

@@ -94,6 +94,7 @@ impl Plan {
 
     /// As [`Plan::explain`], of a kind of call and its input bytes per rank.
     pub fn explain_kind(&self, call: &CallKind, bytes: u64) -> Explanation {
+        let call = &self.narrowed(call);
         let choice = self.decide(call, bytes);
         let (holds, next) = self.band_around(call, bytes);
         Explanation {
@@ -109,6 +110,7 @@ impl Plan {
     /// Who serves which sizes: the first size of each band and its target, ascending from 0.
     /// Sizes are taken to be multiples of whatever a kernel wants.
     pub fn sweep(&self, call: &CallKind) -> Vec<(u64, Option<String>)> {
+        let call = &self.narrowed(call);
         let mut bands: Vec<(u64, Option<String>)> = Vec::new();
         for point in self.breakpoints(call.op) {
             let target = self.decide_as(call, point, 0).map(|c| self.name_of(c));

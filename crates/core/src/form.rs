@@ -9,11 +9,11 @@ use crate::agreement::{SetupError, SetupFailure, gather, with_setup};
 use crate::backend::Session;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::contract::Contract;
-use crate::digest::Digest;
+use crate::digest::{Digest, digest};
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::{GroupFacts, RankReport};
-use crate::plan::{Offer, OfferState, Plan};
-use crate::policy::{Layer, Policy};
+use crate::plan::{Offer, OfferState, Plan, every_kind_of_call};
+use crate::policy::{Layer, Policy, Rule};
 use crate::registry::{BackendStamp, Registration, Registry};
 use crate::settings::GroupSettings;
 
@@ -80,12 +80,12 @@ pub(crate) fn form(
         offers.push(Offer { descriptor: entry.descriptor, state });
         sessions.push(session);
     }
+    let contract = settings.contract.intersection(policy.contract);
+    compare_outcome(boot, &facts, contract, &offers)?;
     if facts.profile().world > 1 {
-        demand_forced(policy, &offers)?;
+        demand_forced(policy, &facts, &offers)?;
         demand_any(&facts, &offers)?;
     }
-    gather(boot, "finish forming the group", &())?;
-    let contract = settings.contract.intersection(policy.contract);
     let plan = Plan::compile(facts.profile().clone(), contract, policy, offers);
     Ok(Formed { facts, plan, sessions })
 }
@@ -109,7 +109,7 @@ struct RuleStamp {
 
 impl Preamble {
     fn of(registry: &Registry, policy: &Policy, settings: &GroupSettings) -> Self {
-        let stamp = |r: &crate::policy::Rule| RuleStamp {
+        let stamp = |r: &Rule| RuleStamp {
             id: r.id.clone(),
             origin: r.origin.to_string(),
             digest: r.digest(),
@@ -135,14 +135,19 @@ impl Preamble {
             let words = |c: &Contract| format!("{} accepting {}", c.determinism, c.accept);
             return says("the engine's contract", &words(&self.contract), &words(&other.contract));
         }
-        if let Some((zero, odd)) = first_difference(&self.backends, &other.backends, |b| &b.id) {
+        if let Some((zero, odd)) =
+            first_difference(&self.backends, &other.backends, |b| (&b.id, &b.version, b.digest))
+        {
             let words = |b: Option<&BackendStamp>| match b {
                 Some(b) => format!("`{}` version {} ({})", b.id, b.version, b.digest),
                 None => "no such backend".to_owned(),
             };
             return says("the linked backends", &words(zero), &words(odd));
         }
-        if let Some((zero, odd)) = first_difference(&self.rules, &other.rules, |r| &r.id) {
+        // Where a rule is written decides nothing: paths and lines may differ.
+        if let Some((zero, odd)) =
+            first_difference(&self.rules, &other.rules, |r| (&r.id, "", r.digest))
+        {
             let words = |r: Option<&RuleStamp>| match r {
                 Some(r) => format!("rule `{}` of {} ({})", r.id, r.origin, r.digest),
                 None => "no such rule".to_owned(),
@@ -159,17 +164,17 @@ fn quoted(word: &str) -> String {
     format!("`{word}`")
 }
 
-/// The first entry that is not in both lists alike, matched by key.
-fn first_difference<'a, T: PartialEq>(
+/// The first entry that is not in both lists alike. `key` is an entry's id and all that must agree.
+fn first_difference<'a, T, K: PartialEq>(
     zero: &'a [T],
     odd: &'a [T],
-    key: fn(&T) -> &String,
+    key: impl for<'k> Fn(&'k T) -> (&'k String, &'k str, K),
 ) -> Option<(Option<&'a T>, Option<&'a T>)> {
-    let find = |list: &'a [T], id: &String| list.iter().find(|e| key(e) == id);
-    zero.iter()
-        .map(|a| (Some(a), find(odd, key(a))))
-        .find(|(a, b)| a != b)
-        .or_else(|| odd.iter().map(|b| (find(zero, key(b)), Some(b))).find(|(a, b)| a != b))
+    let find = |list: &'a [T], entry: &T| list.iter().find(|e| key(e).0 == key(entry).0);
+    let differ = |pair: &(Option<&'a T>, Option<&'a T>)| pair.0.map(&key) != pair.1.map(&key);
+    let of_zero = zero.iter().map(|a| (Some(a), find(odd, a)));
+    let of_odd = odd.iter().map(|b| (find(zero, b), Some(b)));
+    of_zero.chain(of_odd).find(differ)
 }
 
 fn compare(boot: &dyn Bootstrap, mine: &Preamble) -> Result<(), FormError> {
@@ -213,32 +218,70 @@ fn set_up(
     facts: &GroupFacts,
     settings: &GroupSettings,
 ) -> Result<(OfferState, Option<Box<dyn Session>>), FormError> {
-    let outcome = with_setup(boot, &settings.backends, |setup| {
-        let backend = (entry.make)();
-        let ready = catch_unwind(AssertUnwindSafe(|| backend.set_up(setup, facts)));
-        let ready = match ready {
-            Ok(ready) => ready?,
-            // It panicked between two steps: its peers are ahead or behind, and will say so.
-            Err(_) => return Ok(None),
-        };
-        let capacity = ready.capacity.into_inner();
-        Ok(Some((capacity, ready.session.into_inner())))
-    });
-    let refuse = |got: String| {
-        let want = "set-up on every rank".to_owned();
-        (OfferState::Unavailable(Refusal { clause: Clause::Setup, want, got }), None)
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        with_setup(boot, &settings.backends, |setup| {
+            let ready = (entry.make)().set_up(setup, facts)?;
+            Ok((ready.capacity.into_inner(), ready.session.into_inner()))
+        })
+    }));
+    let mine = match outcome {
+        Ok(Ok(ready)) => Ok(ready),
+        Ok(Err(SetupError(SetupFailure::Voted(failed)))) => Err(failed.to_string()),
+        Ok(Err(SetupError(SetupFailure::ControlPlane(e)))) => return Err(e.into()),
+        Err(_) => Err(format!("rank {} panicked between two steps", boot.rank())),
     };
-    match outcome {
-        Ok(Some((capacity, session))) => Ok((OfferState::Open { capacity }, Some(session))),
-        Ok(None) => Ok(refuse("a panic".to_owned())),
-        Err(SetupError(SetupFailure::Voted(failed))) => Ok(refuse(failed.to_string())),
-        Err(SetupError(SetupFailure::ControlPlane(e))) => Err(e.into()),
+    // A backend that swallowed an error, or panicked after its last step, is caught here.
+    let vote = mine.as_ref().map(|(capacity, _)| *capacity).map_err(Clone::clone);
+    let id = entry.descriptor.id;
+    let all = gather(boot, &format!("finish setting up `{id}`"), &vote)?;
+    if let Some(got) = all.iter().find_map(|vote| vote.as_ref().err()) {
+        let want = "set-up on every rank".to_owned();
+        let refusal = Refusal { clause: Clause::Setup, want, got: got.clone() };
+        return Ok((OfferState::Unavailable(refusal), None));
+    }
+    if let Some(odd) = all.iter().position(|vote| *vote != all[0]) {
+        let bytes = |vote: &Result<u64, String>| vote.clone().unwrap_or(0);
+        let (zero, theirs) = (bytes(&all[0]), bytes(&all[odd]));
+        let what =
+            format!("the capacity of `{id}`: rank 0 has {zero} B, rank {odd} has {theirs} B");
+        return Err(FormError::Diverged { what });
+    }
+    match mine {
+        Ok((capacity, session)) => Ok((OfferState::Open { capacity }, Some(session))),
+        Err(_) => unreachable!("this rank's own refusal is among the votes"),
+    }
+}
+
+/// What selection will read must be the same on every rank, whatever got it there.
+fn compare_outcome(
+    boot: &dyn Bootstrap,
+    facts: &GroupFacts,
+    contract: Contract,
+    offers: &[Offer],
+) -> Result<(), FormError> {
+    let states: Vec<(&str, String)> =
+        offers.iter().map(|o| (o.descriptor.id, format!("{:?}", o.state))).collect();
+    let all =
+        gather(boot, "finish forming the group", &digest(&(facts.profile(), contract, states)))?;
+    match all.iter().position(|outcome| *outcome != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(FormError::Diverged {
+            what: format!(
+                "the group's facts: rank 0 has {}, rank {rank} has {}",
+                all[0], all[rank]
+            ),
+        }),
     }
 }
 
 /// Rules of the layers `env` and `program` that end the search force their backends.
-fn demand_forced(policy: &Policy, offers: &[Offer]) -> Result<(), FormError> {
-    let forcing = policy.rules().iter().filter(|r| r.last && r.layer >= Layer::Env);
+fn demand_forced(policy: &Policy, facts: &GroupFacts, offers: &[Offer]) -> Result<(), FormError> {
+    let concerns = |rule: &Rule| {
+        every_kind_of_call(policy.contract)
+            .any(|call| rule.when.failing(facts.profile(), &call).is_none())
+    };
+    let forces = |rule: &&Rule| rule.last && rule.layer >= Layer::Env && concerns(rule);
+    let forcing = policy.rules().iter().filter(forces);
     for candidate in forcing.clone().flat_map(|r| r.chain.iter().map(move |c| (r, c))) {
         let (rule, candidate) = candidate;
         let offer = offers.iter().find(|o| o.descriptor.id == candidate.backend);

@@ -144,7 +144,8 @@ impl Plan {
         &self.group
     }
 
-    /// The contract it is compiled for. A call with another one is decided right, but slower.
+    /// The contract it is compiled for. A call that narrows it is decided right, but slower; a call
+    /// cannot widen it.
     pub fn contract(&self) -> Contract {
         self.contract
     }
@@ -174,6 +175,7 @@ impl Plan {
         if self.group.world == 1 {
             return Some(Choice::Copy);
         }
+        let call = &self.narrowed(call);
         if call.contract != self.contract {
             return self.decide_as(call, bytes, bytes);
         }
@@ -184,6 +186,11 @@ impl Plan {
         let picks = &self.picks[band.picks.start as usize..band.picks.end as usize];
         let pick = picks.iter().find(|p| bytes & p.mask == 0)?;
         Some(self.choice(pick.candidate))
+    }
+
+    /// A call can demand more than the group's contract, and accept less; never the reverse.
+    pub(crate) fn narrowed(&self, call: &CallKind) -> CallKind {
+        CallKind { contract: self.contract.intersection(call.contract), ..*call }
     }
 
     /// The decision without the bands, on a size that meets the multiples which `like` meets.
@@ -219,8 +226,13 @@ impl Plan {
 
     /// Every size at which a decision on this op can change, ascending, from 0.
     pub(crate) fn breakpoints(&self, op: Op) -> Vec<u64> {
+        self.breakpoints_of(op, 0..self.candidates.len() as u32)
+    }
+
+    fn breakpoints_of(&self, op: Op, candidates: impl Iterator<Item = u32>) -> Vec<u64> {
         let mut points = vec![0];
-        for step in &self.candidates {
+        for candidate in candidates {
+            let step = &self.candidates[candidate as usize];
             let bytes = step.input_bytes(op, self.group.world);
             points.push(bytes.low);
             points.extend(bytes.high);
@@ -298,12 +310,17 @@ impl Plan {
 
     fn compile_slot(&mut self, call: &CallKind) {
         let first_band = self.bands.len();
-        for from in self.breakpoints(call.op) {
+        // Which rules match does not depend on the size: ask once, not at every breakpoint.
+        let reached: Vec<u32> = self.reached(call).map(|(at, _)| at).collect();
+        for from in self.breakpoints_of(call.op, reached.iter().copied()) {
             let mut picks = Vec::new();
-            for (candidate, multiple_of) in self.serving(call, from) {
-                picks.push(Pick { mask: multiple_of - 1, candidate });
-                if multiple_of == 1 {
-                    break;
+            for &candidate in &reached {
+                let step = &self.candidates[candidate as usize];
+                if let Ok(multiple_of) = self.judge(step, call, from) {
+                    picks.push(Pick { mask: multiple_of - 1, candidate });
+                    if multiple_of == 1 {
+                        break;
+                    }
                 }
             }
             let last = self.bands[first_band..].last().map(|b| &b.picks);
@@ -351,7 +368,7 @@ fn bind(rules: &[Rule], offers: &[Offer]) -> Vec<Step> {
 }
 
 /// One call for each slot, in slot order.
-fn every_kind_of_call(contract: Contract) -> impl Iterator<Item = CallKind> {
+pub(crate) fn every_kind_of_call(contract: Contract) -> impl Iterator<Item = CallKind> {
     Op::ALL.iter().flat_map(move |&op| {
         Dtype::ALL.iter().flat_map(move |&dtype| {
             Mode::ALL.iter().flat_map(move |&mode| {

@@ -7,8 +7,9 @@ use crossover_core::form::FormError;
 use crossover_core::registry::RegistryError;
 use crossover_policy::{PolicyError, SettingsError};
 
-/// A group could not be formed.
-#[derive(Debug, thiserror::Error)]
+/// A group could not be formed. Its `Debug` is its sentence, which is what a `main` that returns it
+/// prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Ranks met, and the group did not come about.
@@ -32,6 +33,12 @@ pub enum Error {
     /// A setting is wrong.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

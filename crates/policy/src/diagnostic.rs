@@ -56,15 +56,25 @@ pub struct Diagnostic {
     width: usize,
 }
 
+/// The most characters of a line that are shown.
+const WINDOW: usize = 160;
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Diagnostic { code, message, file, line, column, excerpt, width, .. } = self;
         let margin = line.to_string().len();
+        // Of a long line, what stands around the mistake.
+        let before = *column as usize - 1;
+        let spare = excerpt.chars().count().saturating_sub(WINDOW);
+        let cut = before.saturating_sub(WINDOW / 2).min(spare);
+        let excerpt: String = excerpt.chars().skip(cut).take(WINDOW).collect();
+        let indent = before - cut;
+        let width = (*width).min(WINDOW.saturating_sub(indent).max(1));
         writeln!(f, "error[{code}]: {message}")?;
         writeln!(f, "{:margin$}--> {file}:{line}:{column}", "")?;
         writeln!(f, "{:margin$} |", "")?;
         writeln!(f, "{line} | {excerpt}")?;
-        write!(f, "{:margin$} | {:indent$}{:^<width$}", "", "", "", indent = *column as usize - 1)?;
+        write!(f, "{:margin$} | {:indent$}{:^<width$}", "", "", "")?;
         match &self.help {
             Some(help) => write!(f, "\n{:margin$} = help: {help}", ""),
             None => Ok(()),

@@ -46,6 +46,24 @@ fn the_whole_one_is_right() {
     support::isolated(&[WHOLE]).unwrap();
 }
 
+#[test]
+fn mistakes_in_long_lines_are_shown_where_they_are() {
+    let far = format!(
+        "schema = 1\n[rule.x]\nchain = [{}{{ use = \"host/nope\" }} ]\n",
+        " ".repeat(100_000)
+    );
+    let long_name = format!("schema = 1\n[rule.{}]\nchian = []\n", "x".repeat(100_000));
+    for text in [far, long_name, "[".repeat(200_000)] {
+        load(&text);
+        let files = Files::of(&[&text]);
+        let told =
+            Sources::isolated(files.paths()).load(&registry()).expect_err("wrong").to_string();
+        let longest =
+            told.lines().filter(|line| line.contains(" | ")).map(|line| line.chars().count());
+        assert!(longest.max().expect("an excerpt") < 200, "{}", &told[..300]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -183,7 +183,7 @@ pub fn mixed_calls_with_lagging_ranks(target: &str) {
     });
 }
 
-/// Two groups of the same ranks, used by turns and by two threads of each rank.
+/// Three groups at once, each of two ranks, on threads of their own.
 pub fn several_groups_at_once(target: &str) {
     let plan = Plan::forcing(target);
     std::thread::scope(|scope| {
@@ -200,7 +200,8 @@ pub fn several_groups_at_once(target: &str) {
     });
 }
 
-/// Calls of two threads on one group are run one after the other: none hangs, none is mixed up.
+/// Calls of two threads on one group are run one after the other, and every one is run. Which of a
+/// peer's threads a call meets is not promised, so all of them give ones.
 pub fn two_threads_on_one_group(target: &str) {
     run(2, &Plan::forcing(target), |comm| {
         std::thread::scope(|scope| {

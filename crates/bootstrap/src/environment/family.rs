@@ -29,6 +29,9 @@ pub(super) struct Facts {
     pub(super) local_world: Fact,
 }
 
+/// Beyond any job: a mistyped number must not be allocated for.
+const MOST_RANKS: u32 = 65_536;
+
 /// All families, the one to prefer where several agree first.
 ///
 /// Sources: PyTorch `torchrun` documentation; Open MPI 5.0 "Environment variables set for MPI
@@ -158,6 +161,13 @@ impl Facts {
             greater: greater.variable,
             greater_value: greater.value,
         };
+        if self.world.value > MOST_RANKS {
+            return Err(LaunchError::NotANumber {
+                variable: self.world.variable,
+                value: self.world.value.to_string(),
+                what: "number of ranks (at most 65536)",
+            });
+        }
         for (lesser, greater) in [(self.rank, self.world), (self.local_rank, self.local_world)] {
             if lesser.value >= greater.value {
                 return Err(out_of_range(lesser, "less than", greater));

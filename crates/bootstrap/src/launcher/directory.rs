@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::LauncherError;
 
+/// The path of a Unix socket has at most 107 bytes; the job's part of it takes half.
+const LONGEST_BASE: usize = 50;
+
 /// Readable by this user alone; removed on drop.
 pub(super) struct JobDirectory {
     path: PathBuf,
@@ -15,7 +18,10 @@ pub(super) struct JobDirectory {
 impl JobDirectory {
     pub(super) fn create() -> Result<Self, LauncherError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let base = runtime.filter(|dir| dir.is_dir()).unwrap_or_else(|| "/tmp".into());
+        let fits = |dir: &PathBuf| {
+            dir.is_absolute() && dir.as_os_str().len() <= LONGEST_BASE && dir.is_dir()
+        };
+        let base = runtime.filter(fits).unwrap_or_else(|| "/tmp".into());
         let job = format!("{}-{:016x}", std::process::id(), crate::random());
         let path = base.join(format!("crossover-{job}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(|source| LauncherError::Prepare {

@@ -148,7 +148,7 @@ impl Job {
         self
     }
 
-    /// Runs the job to its end. SIGINT and SIGTERM are passed on to all ranks meanwhile; they
+    /// Runs the job to its end. SIGINT, SIGTERM and SIGHUP are passed on to all ranks meanwhile; they
     /// end this process no more by themselves afterwards. No process of a rank's process group,
     /// and no file, is left. If this thread is killed, the kernel kills the ranks.
     ///
@@ -207,6 +207,8 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         self.ranks.iter().for_each(|rank| rank.signal(signal));
+        // A stopped process hears nothing else.
+        self.ranks.iter().for_each(|rank| rank.signal(Signal::CONT));
     }
 }
 

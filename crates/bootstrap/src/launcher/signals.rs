@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
 
 use super::LauncherError;
@@ -20,7 +20,9 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn catch() -> Result<Self, LauncherError> {
         let mut signals = Signals { caught: Vec::new() };
-        for (number, signal) in [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM)] {
+        for (number, signal) in
+            [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)]
+        {
             let (id, stream) = register(number).map_err(|source| LauncherError::Prepare {
                 what: format!("catch signal {number}"),
                 source,

@@ -162,8 +162,9 @@ impl Gathering {
     }
 
     fn refuse(&mut self, why: String) {
-        tracing::warn!("refused at the rendezvous: {why}");
-        if self.refused.len() < MAX_REFUSED {
+        // A refused peer may knock again every few milliseconds.
+        if self.refused.len() < MAX_REFUSED && !self.refused.contains(&why) {
+            tracing::warn!("refused at the rendezvous: {why}");
             self.refused.push(why);
         }
     }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::listen::{in_use, no_delay, own_directory};
 use super::place::Target;
@@ -137,10 +139,19 @@ fn find(target: &Target, me: &mut Party) -> Result<Result<Vec<Door>, String>, Re
     }
 }
 
+/// Connects without waiting: where more knock than the listener takes in, it is an error now rather
+/// than a wait without an end.
+pub(super) fn dial(path: &Path) -> std::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
 impl Door {
     fn knock(&self) -> std::io::Result<Conn> {
         match self {
-            Door::Unix(path) => Conn::new(UnixStream::connect(path)?.into()),
+            Door::Unix(path) => Conn::new(dial(path)?),
             Door::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, TRY)?;
                 // Without a listener, a local port can be given to the very socket that asks for it.

@@ -4,8 +4,7 @@ use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
@@ -14,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use super::Party;
 use super::addresses;
-use super::join::probe;
+use super::join::{dial, probe};
 use super::place::Target;
 use super::publish::{News, Notice};
 use crate::conn::Conn;
@@ -78,31 +77,51 @@ impl Listener {
             path: path.to_owned(),
             why: e.to_string(),
         };
-        let address = SocketAddrUnix::new(path).map_err(io)?;
+        // Listening before anyone can see it: a socket that is bound and does not listen yet looks
+        // like what a killed process leaves, and would be taken away.
+        let hidden = path.with_file_name(format!(".{:08x}", crate::random() as u32));
+        SocketAddrUnix::new(path).map_err(io)?; // short enough for those who come
+        let address = SocketAddrUnix::new(&hidden).map_err(io)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(io)?;
+        rustix::net::bind(&socket, &address).map_err(io)?;
+        made.litter.insert(0, Litter::File(hidden.clone()));
+        rustix::net::listen(&socket, BACKLOG).map_err(io)?;
         loop {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket =
-                rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-                    .map_err(io)?;
-            match rustix::net::bind(&socket, &address) {
+            match rustix::fs::link(&hidden, path) {
                 Ok(()) => {
-                    made.litter.insert(0, Litter::File(path.to_owned()));
-                    rustix::net::listen(&socket, BACKLOG).map_err(io)?;
+                    rustix::fs::unlink(&hidden).or_else(gone).map_err(io)?;
+                    made.litter[0] = Litter::File(path.to_owned());
                     made.sockets.push(socket);
                     return Ok(made);
                 }
-                Err(Errno::ADDRINUSE) => match UnixStream::connect(path) {
+                Err(Errno::EXIST) => match dial(path) {
                     // It belongs to whoever listens, and so does the directory.
                     Ok(stream) => {
-                        made.litter.clear();
-                        let stream = Conn::new(stream.into()).map_err(|e| io(from_std(&e)))?;
+                        made.litter.truncate(1);
+                        let stream = Conn::new(stream).map_err(|e| io(from_std(&e)))?;
                         probe(stream, &format!("unix:{}", path.display()), me)?;
                     }
-                    // A socket file without a listener is what a killed process leaves.
+                    // A socket file without a listener is what a killed process leaves. Any other
+                    // file refuses connections as well, and is somebody's.
                     Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                        if !is_socket(path) {
+                            return Err(RendezvousError::Io {
+                                what: "listen at the Unix socket",
+                                path: path.to_owned(),
+                                why: "a file that is no socket is there: give another path".into(),
+                            });
+                        }
                         rustix::fs::unlink(path).or_else(gone).map_err(io)?;
                     }
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                        return Err(in_use(
+                            &format!("unix:{}", path.display()),
+                            "a listener that takes no connection",
+                        ));
+                    }
                     Err(e) => return Err(io(from_std(&e))),
                 },
                 Err(e) => return Err(io(e)),
@@ -153,6 +172,7 @@ impl Listener {
     }
 
     fn published(path: &Path, me: &mut Party) -> Result<Self, RendezvousError> {
+        Notice::may_replace(path)?;
         me.hello.run = crate::random();
         let notice = |news| Notice {
             job: me.hello.job.clone(),
@@ -226,6 +246,10 @@ impl Drop for Listener {
 pub(super) fn no_delay(socket: impl AsFd) {
     // A Unix socket has no such option, and no such delay.
     let _ = sockopt::set_tcp_nodelay(socket, true);
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
 fn bind_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {

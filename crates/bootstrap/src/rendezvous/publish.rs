@@ -26,6 +26,23 @@ pub(super) enum News {
 }
 
 impl Notice {
+    /// Is there nothing at this path but, at most, a rendezvous file?
+    pub(super) fn may_replace(path: &Path) -> Result<(), RendezvousError> {
+        let old = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => e.to_string().into_bytes(),
+        };
+        match std::str::from_utf8(&old).ok().and_then(Notice::parse) {
+            Some(_) => Ok(()),
+            None => Err(RendezvousError::Io {
+                what: "write the rendezvous file",
+                path: path.to_owned(),
+                why: "something that is no rendezvous file is there: give another path".to_owned(),
+            }),
+        }
+    }
+
     /// Writes the file in one step, so that nobody reads half of it.
     pub(super) fn publish(&self, path: &Path) -> Result<(), RendezvousError> {
         let error = |e: std::io::Error| RendezvousError::Io {
@@ -34,9 +51,9 @@ impl Notice {
             why: e.to_string(),
         };
         let mut draft = path.as_os_str().to_owned();
-        draft.push(format!(".{}", std::process::id()));
+        draft.push(format!(".{}-{:x}", std::process::id(), crate::random()));
         let draft = PathBuf::from(draft);
-        std::fs::File::create(&draft)
+        std::fs::File::create_new(&draft)
             .and_then(|mut file| file.write_all(self.text().as_bytes()))
             .and_then(|()| std::fs::rename(&draft, path))
             .inspect_err(|_| drop(std::fs::remove_file(&draft)))
