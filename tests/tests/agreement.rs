@@ -25,6 +25,7 @@ const ELIGIBILITY: Eligibility =
 const FRAGILE: Descriptor = Descriptor {
     id: "fragile",
     version: "1",
+    settings: &[],
     algorithms: &[Algorithm { name: "only", eligibility: ELIGIBILITY }],
 };
 

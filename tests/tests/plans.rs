@@ -16,6 +16,7 @@ use proptest::sample::select;
 const PICKY: Descriptor = Descriptor {
     id: "picky",
     version: "1",
+    settings: &[],
     algorithms: &[
         Algorithm {
             name: "by16",
@@ -46,6 +47,7 @@ const PICKY: Descriptor = Descriptor {
 const FLOOR: Descriptor = Descriptor {
     id: "floor",
     version: "1",
+    settings: &[],
     algorithms: &[Algorithm { name: "any", eligibility: Eligibility::EVERYTHING }],
 };
 

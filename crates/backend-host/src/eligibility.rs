@@ -21,6 +21,7 @@ pub(crate) const TWO_SHOT: usize = 1;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     id: "host",
     version: env!("CARGO_PKG_VERSION"),
+    settings: &["chunk", "shm_dir"],
     algorithms: &[
         Algorithm { name: "one_shot", eligibility: ELIGIBILITY },
         Algorithm { name: "two_shot", eligibility: ELIGIBILITY },

@@ -16,6 +16,7 @@ use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, 
 const BACKEND: Descriptor = Descriptor {
     id: "ipc",
     version: "1",
+    settings: &[],
     algorithms: &[
         Algorithm {
             name: "push",

@@ -35,6 +35,9 @@ pub struct Descriptor {
     pub version: &'static str,
     /// Its algorithms, in its own order of preference.
     pub algorithms: &'static [Algorithm],
+    /// The names of the settings that it reads, such as `chunk` for `host.chunk`. Any other is
+    /// refused where settings are read.
+    pub settings: &'static [&'static str],
 }
 
 /// One algorithm of a backend.

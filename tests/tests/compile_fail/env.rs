@@ -19,6 +19,7 @@ crossover_core::register_backend!(
     Descriptor {
         id: "crooked",
         version: "1",
+        settings: &[],
         algorithms: &[Algorithm { name: "one", eligibility: eligibility() }],
     },
     make

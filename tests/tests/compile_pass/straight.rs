@@ -11,6 +11,7 @@ crossover_core::register_backend!(
     Descriptor {
         id: "straight",
         version: "1",
+        settings: &[],
         algorithms: &[Algorithm { name: "one", eligibility: ELIGIBILITY }],
     },
     || Box::new(Straight)

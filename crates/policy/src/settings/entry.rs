@@ -174,11 +174,11 @@ fn as_variable(key: &str, value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// A key of ours, or `backend.name` of a registered backend.
+/// A key of ours, or `backend.name` as a registered backend states it.
 fn is_setting(key: &str, registry: &Registry) -> bool {
     match key.split_once('.') {
         Some((backend, name)) => {
-            registry.find(backend).is_some() && !name.is_empty() && !name.contains('.')
+            registry.find(backend).is_some_and(|entry| entry.descriptor.settings.contains(&name))
         }
         None => KEYS.contains(&key),
     }
@@ -195,9 +195,15 @@ fn variable(key: &str) -> String {
 }
 
 fn backends_in_words(registry: &Registry) -> String {
-    let ids: Vec<&str> = registry.entries().iter().map(|e| e.descriptor.id).collect();
-    match ids.as_slice() {
+    let names: Vec<String> = registry
+        .entries()
+        .iter()
+        .flat_map(|e| {
+            e.descriptor.settings.iter().map(|name| format!("{}.{name}", e.descriptor.id))
+        })
+        .collect();
+    match names.as_slice() {
         [] => "no backend has settings".to_owned(),
-        ids => format!("backends with settings of their own: {}", ids.join(", ")),
+        names => format!("settings of backends: {}", names.join(", ")),
     }
 }

@@ -42,8 +42,8 @@ pub struct Settings {
     pub form_timeout: Option<Duration>,
     /// `call_timeout`: how long a collective waits for a peer.
     pub call_timeout: Option<Duration>,
-    /// `<backend>.<name>`: what a backend reads; and `shm_dir`, for each backend that has none of
-    /// its own.
+    /// `<backend>.<name>`: what a backend reads; and `shm_dir`, for each backend that reads one and
+    /// has none of its own.
     pub backends: BTreeMap<String, String>,
 }
 
@@ -144,7 +144,8 @@ fn backends(figment: &Figment, registry: &Registry) -> BTreeMap<String, String> 
     let mut values = BTreeMap::new();
     for entry in registry.entries() {
         let id = entry.descriptor.id;
-        if let Some(shm_dir) = entry::find(figment, "shm_dir") {
+        let reads_shm_dir = entry.descriptor.settings.contains(&"shm_dir");
+        if reads_shm_dir && let Some(shm_dir) = entry::find(figment, "shm_dir") {
             values.insert(format!("{id}.shm_dir"), shm_dir.value);
         }
         for name in entry::names_within(figment, id) {

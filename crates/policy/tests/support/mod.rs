@@ -42,7 +42,7 @@ const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
 }
 
 const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descriptor {
-    Descriptor { id, version: "0.0.0", algorithms }
+    Descriptor { id, version: "0.0.0", algorithms, settings: &["chunk", "depth", "shm_dir"] }
 }
 
 pub static HOST: Descriptor = descriptor(
