@@ -52,7 +52,7 @@ impl Backend for Fragile {
         _facts: &GroupFacts,
     ) -> Result<Ready<'g>, SetupError> {
         for step in &Self::STEPS[..3] {
-            setup.step(step, Local::new(()), |here, ()| {
+            setup.step(step, Local::new(()), move |here, ()| {
                 let set = |key| here.settings().get(key).unwrap_or_default().to_owned();
                 if set("fragile.step") == *step && set("fragile.rank") == here.rank().to_string() {
                     match set("fragile.manner").as_str() {

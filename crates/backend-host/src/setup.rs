@@ -45,18 +45,21 @@ pub(crate) fn open<'g>(
 
     let layout = Layout { world: setup.world(), chunk: *chunk.get() as usize };
     let token = Token { nonce: nonces.get()[0], layout };
-    let made = setup.step("create the shared segment", nothing(), |here, ()| make(here, token))?;
+    let made =
+        setup.step("create the shared segment", nothing(), move |here, ()| make(here, token))?;
     let (alive, shared) = made.unzip();
     let fds = setup.exchange_fds("pass the shared segment and signs of life", shared)?;
-    let mapped = setup.step("map the shared segment", alive.zip(fds), |here, (alive, fds)| {
-        map(here, token, alive, fds)
-    })?;
-    let proven = setup.step("see every rank in the shared segment", mapped, |here, mapped| {
-        prove(here, token, mapped)
-    })?;
+    let mapped =
+        setup.step("map the shared segment", alive.zip(fds), move |here, (alive, fds)| {
+            map(here, token, alive, fds)
+        })?;
+    let proven =
+        setup.step("see every rank in the shared segment", mapped, move |here, mapped| {
+            prove(here, token, mapped)
+        })?;
 
     let processors = count_processors(processors.get());
-    let session = proven.zip(setup.rank()).map(|((segment, liveness, deadline), rank)| {
+    let session = proven.zip(setup.rank()).map(move |((segment, liveness, deadline), rank)| {
         if rank == 0 {
             let (bytes, chunk) = (layout.bytes(), layout.chunk);
             tracing::debug!(target: "crossover::host", bytes, chunk, processors, "segment ready");

@@ -25,8 +25,8 @@ impl<T> Local<T> {
         Local(value)
     }
 
-    /// Changes it, locally.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Local<U> {
+    /// Changes it, locally. What `f` captures it owns, so that nothing gets out by a reference.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U + 'static) -> Local<U> {
         Local(f(self.0))
     }
 
@@ -197,7 +197,8 @@ impl<'g> Setup<'g> {
 
     /// Does local work on every rank, then votes: either every rank has a result, or every rank
     /// has the same error. `what` is a verb phrase, as in "rank 2 could not `map the segment`".
-    /// A panic in `work` counts as a failure.
+    /// A panic in `work` counts as a failure. What it captures it owns, so that the rank does not
+    /// get out by a reference.
     ///
     /// # Errors
     ///
@@ -206,7 +207,7 @@ impl<'g> Setup<'g> {
         &mut self,
         what: &str,
         input: Local<T>,
-        work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError>,
+        work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError> + 'static,
     ) -> Result<Local<U>, SetupError> {
         let result = self.attempt(input, work);
         let vote = result.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -227,7 +228,7 @@ impl<'g> Setup<'g> {
         &mut self,
         what: &str,
         input: Local<T>,
-        work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError>,
+        work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError> + 'static,
     ) -> Result<Agreed<'g, Vec<U>>, SetupError> {
         let result = self.attempt(input, work);
         Ok(Agreed(self.gather(what, result)?, PhantomData))
