@@ -17,3 +17,19 @@ fn transcripts() {
         .env("PATH", format!("{program_folder}:{path}"))
         .run();
 }
+
+/// What README's first screen shows of `explain` is what the program says today.
+#[test]
+fn the_readme_explains_as_the_program_does() {
+    let readme = include_str!("../../../README.md");
+    let (_, after) = readme.split_once("$ crossover explain ").expect("README shows explain");
+    let (options, after) = after.split_once('\n').expect("a line");
+    let (shown, _) = after.split_once("```").expect("the end of the block");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .arg("explain")
+        .args(options.split_whitespace())
+        .env_clear()
+        .output()
+        .expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), shown);
+}

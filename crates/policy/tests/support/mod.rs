@@ -6,31 +6,17 @@ use std::path::PathBuf;
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Algorithm, Backend, Descriptor, Ready, Session};
-use crossover_core::call::{Dtypes, Modes, Op, Ops, ReduceOps};
-use crossover_core::contract::{Determinism, Deviation, Deviations, OrderClass};
-use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
-use crossover_core::facts::{Cap, Caps, GroupFacts, Topologies};
+use crossover_core::call::{Op, Ops};
+use crossover_core::contract::{Deviation, Deviations};
+use crossover_core::eligibility::Eligibility;
+use crossover_core::facts::{Cap, Caps, GroupFacts};
 use crossover_core::registry::{Registration, Registry};
 use crossover_policy::{PolicyError, Sources};
 
-const ANYTHING: Eligibility = Eligibility {
-    ops: Ops::ALL,
-    dtypes: Dtypes::ALL,
-    reduce_ops: ReduceOps::ALL,
-    modes: Modes::ALL,
-    worlds: Worlds::ANY,
-    nodes: Nodes::Any,
-    topologies: Topologies::ALL,
-    needs: Caps::NONE,
-    multiple_of: 1,
-    order: OrderClass::RankOrdered,
-    determinism: Determinism::SizeInvariant,
-    deviates: Deviations::NONE,
-};
-
 const ALL_REDUCE: Eligibility =
-    Eligibility { ops: Ops::of(&[Op::AllReduce]), multiple_of: 16, ..ANYTHING };
-const ALL_GATHER: Eligibility = Eligibility { ops: Ops::of(&[Op::AllGather]), ..ANYTHING };
+    Eligibility { ops: Ops::of(&[Op::AllReduce]), multiple_of: 16, ..Eligibility::EVERYTHING };
+const ALL_GATHER: Eligibility =
+    Eligibility { ops: Ops::of(&[Op::AllGather]), ..Eligibility::EVERYTHING };
 const LAMPORT: Eligibility = Eligibility {
     needs: Caps::of(&[Cap::Multicast]),
     deviates: Deviations::of(&[Deviation::SignedZeroFlush]),
@@ -48,8 +34,11 @@ const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descr
 pub static HOST: Descriptor = descriptor(
     "host",
     &[
-        algorithm("one_shot", ANYTHING),
-        algorithm("two_shot", Eligibility { ops: Ops::of(&[Op::AllReduce]), ..ANYTHING }),
+        algorithm("one_shot", Eligibility::EVERYTHING),
+        algorithm(
+            "two_shot",
+            Eligibility { ops: Ops::of(&[Op::AllReduce]), ..Eligibility::EVERYTHING },
+        ),
     ],
 );
 pub static IPC: Descriptor = descriptor(
