@@ -59,6 +59,7 @@ pub fn forcing(target: &str) -> Policy {
         bytes: ByteRange::ANY,
         basis: Basis::Input,
         optional: false,
+        params: Vec::new(),
     };
     let rule = Rule {
         id: "forced".to_owned(),
@@ -68,7 +69,7 @@ pub fn forcing(target: &str) -> Policy {
         last: true,
         when: Match::default(),
         chain: vec![candidate],
-        evidence: String::new(),
+        evidence: None,
     };
     Policy::new(
         Contract { accept: crossover_core::contract::Deviations::ALL, ..Contract::DEFAULT },

@@ -26,7 +26,7 @@ const FRAGILE: Descriptor = Descriptor {
     id: "fragile",
     version: "1",
     settings: &[],
-    algorithms: &[Algorithm { name: "only", eligibility: ELIGIBILITY }],
+    algorithms: &[Algorithm { name: "only", eligibility: ELIGIBILITY, params: &[] }],
 };
 
 /// The same backend, one clause apart.
@@ -34,6 +34,7 @@ const OTHER_FRAGILE: Descriptor = Descriptor {
     algorithms: &[Algorithm {
         name: "only",
         eligibility: Eligibility { worlds: Worlds::range(2, 8), ..ELIGIBILITY },
+        params: &[],
     }],
     ..FRAGILE
 };
@@ -87,6 +88,7 @@ impl Session for FailsOnCall {
     unsafe fn enqueue(
         &mut self,
         _: usize,
+        _: &[u64],
         seq: u64,
         call: &CallSig<'_>,
         buffers: &CallBuffers,

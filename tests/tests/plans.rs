@@ -21,6 +21,7 @@ const PICKY: Descriptor = Descriptor {
         Algorithm {
             name: "by16",
             eligibility: Eligibility { multiple_of: 16, ..Eligibility::EVERYTHING },
+            params: &[],
         },
         Algorithm {
             name: "lossy",
@@ -32,6 +33,7 @@ const PICKY: Descriptor = Descriptor {
                 determinism: Determinism::RunToRun,
                 ..Eligibility::EVERYTHING
             },
+            params: &[],
         },
         Algorithm {
             name: "small",
@@ -40,6 +42,7 @@ const PICKY: Descriptor = Descriptor {
                 modes: Modes::of(&[Mode::Eager]),
                 ..Eligibility::EVERYTHING
             },
+            params: &[],
         },
     ],
 };
@@ -48,7 +51,7 @@ const FLOOR: Descriptor = Descriptor {
     id: "floor",
     version: "1",
     settings: &[],
-    algorithms: &[Algorithm { name: "any", eligibility: Eligibility::EVERYTHING }],
+    algorithms: &[Algorithm { name: "any", eligibility: Eligibility::EVERYTHING, params: &[] }],
 };
 
 fn groups() -> impl Strategy<Value = GroupProfile> {
@@ -109,6 +112,7 @@ fn candidates() -> impl Strategy<Value = Candidate> {
             bytes: ByteRange { low, high },
             basis: if output { Basis::Output } else { Basis::Input },
             optional: true,
+            params: Vec::new(),
         },
     )
 }
@@ -138,7 +142,7 @@ fn rules() -> impl Strategy<Value = Rule> {
             last,
             when,
             chain,
-            evidence: String::new(),
+            evidence: None,
         },
     )
 }
@@ -295,8 +299,9 @@ proptest! {
                 bytes: ByteRange::ANY,
                 basis: Basis::Input,
                 optional: false,
+            params: Vec::new(),
             }],
-            evidence: String::new(),
+            evidence: None,
         });
         let plan = Plan::compile(group, call.contract, &Policy::new(Contract::DEFAULT, rules), offers);
         prop_assert!(plan.decide(&call, bytes).is_some());

@@ -23,8 +23,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     version: env!("CARGO_PKG_VERSION"),
     settings: &["chunk", "shm_dir"],
     algorithms: &[
-        Algorithm { name: "one_shot", eligibility: ELIGIBILITY },
-        Algorithm { name: "two_shot", eligibility: ELIGIBILITY },
+        Algorithm { name: "one_shot", eligibility: ELIGIBILITY, params: &[] },
+        Algorithm { name: "two_shot", eligibility: ELIGIBILITY, params: &[] },
     ],
 };
 
@@ -38,6 +38,7 @@ const ELIGIBILITY: Eligibility = Eligibility {
     topologies: Topologies::of(&[Topology::Host]),
     needs: Caps::NONE,
     multiple_of: 1,
+    max_bytes: u64::MAX,
     order: OrderClass::RankOrdered,
     determinism: Determinism::SizeInvariant,
     deviates: Deviations::NONE,

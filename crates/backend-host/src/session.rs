@@ -28,6 +28,7 @@ impl Session for HostSession {
     unsafe fn enqueue(
         &mut self,
         algorithm: usize,
+        _: &[u64],
         seq: u64,
         call: &CallSig<'_>,
         buffers: &CallBuffers,

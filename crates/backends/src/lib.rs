@@ -1,18 +1,33 @@
 //! Links backends into a program: one feature and one `use` line each. A backend crate that is only
 //! in a `Cargo.toml` is silently absent, so programs name this crate and no backend.
+//!
+//! Every backend of this workspace is declared, linked or not: a policy can name it, and
+//! explanations and lints reckon with what it states.
 
+use crossover_core::backend::Descriptor;
 use crossover_core::registry::{Registry, RegistryError};
 
 #[cfg(feature = "host")]
 use crossover_backend_host as _;
 
-/// Every backend whose feature is on, and whatever else the program links.
+/// What every backend of this workspace states, fastest kind first.
+pub const DECLARED: &[&Descriptor] = &[
+    &crossover_backend_quick_reduce::DESCRIPTOR,
+    &crossover_backend_nvls::DESCRIPTOR,
+    &crossover_backend_ipc::DESCRIPTOR,
+    &crossover_backend_symm::DESCRIPTOR,
+    &crossover_backend_nccl::DESCRIPTOR,
+    #[cfg(feature = "host")]
+    &crossover_backend_host::DESCRIPTOR,
+];
+
+/// Every backend whose feature is on, and whatever else the program links; the others declared.
 ///
 /// # Errors
 ///
-/// Two linked backends have the same id.
+/// Two linked backends have the same id, or one is malformed.
 pub fn registry() -> Result<Registry, RegistryError> {
-    Registry::linked()
+    DECLARED.iter().try_fold(Registry::linked()?, |registry, d| registry.declaring(d))
 }
 
 #[cfg(test)]
@@ -26,5 +41,15 @@ mod tests {
             features.push("host");
         }
         assert_eq!(ids, features);
+    }
+
+    #[test]
+    fn what_is_not_linked_is_declared() {
+        let registry = super::registry().expect("well-formed backends");
+        for id in ["ipc", "nccl", "nvls", "quick_reduce", "symm"] {
+            assert!(registry.find(id).is_some(), "{id}");
+            assert!(!registry.is_linked(id), "{id}");
+        }
+        assert!(registry.find("nvsl").is_none());
     }
 }

@@ -147,10 +147,10 @@ impl Args {
         let arch = if self.isolated { "" } else { &self.arch };
         let policy = Sources::of(&settings, arch).load(registry)?.policy;
         let contract = settings.contract.intersection(policy.contract);
-        let offers = registry.entries().iter().map(|entry| Offer {
-            descriptor: entry.descriptor,
-            state: OfferState::Open { capacity: u64::MAX },
-        });
+        let offers = registry
+            .descriptors()
+            .into_iter()
+            .map(|descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } });
         Ok(Plan::compile(self.group(), contract, &policy, offers.collect()))
     }
 

@@ -21,8 +21,9 @@ const BACKEND: Descriptor = Descriptor {
         Algorithm {
             name: "push",
             eligibility: Eligibility { multiple_of: 16, ..Eligibility::EVERYTHING },
+            params: &[],
         },
-        Algorithm { name: "pull", eligibility: Eligibility::EVERYTHING },
+        Algorithm { name: "pull", eligibility: Eligibility::EVERYTHING, params: &[] },
     ],
 };
 
@@ -34,6 +35,7 @@ fn plan() -> Plan {
         bytes: ByteRange { low, high: Some(high) },
         basis: Basis::Input,
         optional: false,
+        params: Vec::new(),
     };
     let rules = (0..8u64)
         .map(|at| Rule {
@@ -49,7 +51,7 @@ fn plan() -> Plan {
                 candidate("push", at * 4096 + 2048, at * 4096 + 3000),
                 candidate("pull", at * 4096 + 3000, at * 4096 + 4096),
             ],
-            evidence: String::new(),
+            evidence: None,
         })
         .collect();
     let group = GroupProfile {

@@ -40,13 +40,56 @@ pub struct Descriptor {
     pub settings: &'static [&'static str],
 }
 
+impl Descriptor {
+    /// An algorithm's name as policies and reports write it: `host/one_shot`; the bare backend's
+    /// for an algorithm without a name.
+    pub fn target(&self, algorithm: &Algorithm) -> String {
+        match algorithm.name {
+            "" => self.id.to_owned(),
+            name => format!("{}/{name}", self.id),
+        }
+    }
+}
+
 /// One algorithm of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Algorithm {
-    /// Name after the slash, such as `one_shot`.
+    /// Name after the slash, such as `one_shot`. Empty for a library that chooses by itself, and
+    /// goes by the backend's name alone (`nccl`).
     pub name: &'static str,
     /// What it can ever take.
     pub eligibility: Eligibility,
+    /// What a policy can set of it.
+    pub params: &'static [Param],
+}
+
+/// Something of an algorithm that a policy's `params` can set, such as a number of blocks. It is the
+/// same on every rank, as the policy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Param {
+    /// Its key in `params`.
+    pub name: &'static str,
+    /// What it can be.
+    pub values: Values,
+    /// Its value where no policy sets it, as [`Session::enqueue`] receives it.
+    pub default: u64,
+}
+
+/// The values of a [`Param`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Values {
+    /// A number from `min` to `max`; a policy can also write it as `"128/world"`, a share that
+    /// rounds down. As itself.
+    Count {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// One of these words. As its index.
+    Words(&'static [&'static str]),
+    /// `true` or `false`. As 1 or 0.
+    Flag,
 }
 
 /// A way to run collectives, before it is bound to a group.
@@ -76,7 +119,8 @@ pub struct Ready<'g> {
 /// A backend bound to one group, ready to run calls.
 pub trait Session: Send {
     /// Runs a call, or enqueues it on the engine's stream. `algorithm` is an index into the
-    /// descriptor's list, `seq` counts the group's calls from 1.
+    /// descriptor's list, `params` are the values of that algorithm's [`Param`]s in its own order,
+    /// `seq` counts the group's calls from 1.
     ///
     /// When it returns (host), or in stream order (devices), the input may be overwritten and the
     /// output is complete.
@@ -93,6 +137,7 @@ pub trait Session: Send {
     unsafe fn enqueue(
         &mut self,
         algorithm: usize,
+        params: &[u64],
         seq: u64,
         call: &CallSig<'_>,
         buffers: &CallBuffers,

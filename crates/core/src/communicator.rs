@@ -194,11 +194,12 @@ impl Communicator {
         let session = inner.sessions[offer].as_mut().expect("an open offer has a session");
         let panicking = AbortIfPanicking(&self.aborts);
         // SAFETY: the caller upholds the same contract, and the call is valid.
-        unsafe { session.enqueue(algorithm, seq, call, buffers) }.map_err(|e| {
-            inner.state = State::Poisoned(e.clone());
-            self.aborts.abort(&e.to_string());
-            CallError::Failed(e)
-        })?;
+        unsafe { session.enqueue(algorithm, self.plan.params_of(choice), seq, call, buffers) }
+            .map_err(|e| {
+                inner.state = State::Poisoned(e.clone());
+                self.aborts.abort(&e.to_string());
+                CallError::Failed(e)
+            })?;
         drop(panicking);
         Ok(())
     }

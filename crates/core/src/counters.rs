@@ -45,8 +45,7 @@ impl Counters {
         let mut first = Vec::new();
         for offer in offers {
             first.push(targets.len());
-            let names = offer.descriptor.algorithms.iter().map(|a| a.name);
-            targets.extend(names.map(|name| format!("{}/{name}", offer.descriptor.id)));
+            targets.extend(offer.descriptor.algorithms.iter().map(|a| offer.descriptor.target(a)));
         }
         let mut cells = Vec::new();
         cells.resize_with(targets.len() * Op::ALL.len() * BUCKETS, Cell::default);

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
-use crate::contract::{Contract, Determinism, Deviations, OrderClass};
+use crate::contract::{Determinism, Deviations, OrderClass};
 use crate::facts::{Caps, GroupProfile, Topologies};
 
 /// Everything an algorithm can ever take. What only set-up can know (capacity) joins it as an
@@ -34,9 +34,11 @@ pub struct Eligibility {
     pub needs: Caps,
     /// Input bytes per rank must be a multiple of this power of two; 1 takes all.
     pub multiple_of: u64,
+    /// Most input bytes per rank that any set-up can make room for; `u64::MAX` if any number.
+    pub max_bytes: u64,
     /// In which order contributions are added.
     pub order: OrderClass,
-    /// The most that can be demanded of its result.
+    /// The most that can be demanded of the result of a reduction.
     pub determinism: Determinism,
     /// Deviations that the contract must accept.
     pub deviates: Deviations,
@@ -189,6 +191,7 @@ impl Eligibility {
         topologies: Topologies::ALL,
         needs: Caps::NONE,
         multiple_of: 1,
+        max_bytes: u64::MAX,
         order: OrderClass::RankOrdered,
         determinism: Determinism::SizeInvariant,
         deviates: Deviations::NONE,
@@ -214,9 +217,9 @@ impl Eligibility {
             Some(Clause::Dtype)
         } else if call.op.reduces() && !self.reduce_ops.contains(call.reduce_op) {
             Some(Clause::ReduceOp)
-        } else if let Some(clause) = self.failing_contract(call.contract) {
+        } else if let Some(clause) = self.failing_contract(call) {
             Some(clause)
-        } else if bytes > capacity {
+        } else if bytes > capacity.min(self.max_bytes) {
             Some(Clause::Capacity)
         } else {
             None
@@ -238,10 +241,11 @@ impl Eligibility {
         }
     }
 
-    fn failing_contract(&self, contract: Contract) -> Option<Clause> {
-        if self.determinism < contract.determinism {
+    /// A call that only copies gives the same bits always, but for deviations.
+    fn failing_contract(&self, call: &CallKind) -> Option<Clause> {
+        if call.op.reduces() && self.determinism < call.contract.determinism {
             Some(Clause::Determinism)
-        } else if !contract.accept.covers(self.deviates) {
+        } else if !call.contract.accept.covers(self.deviates) {
             Some(Clause::Deviation)
         } else {
             None
@@ -270,7 +274,9 @@ impl Eligibility {
                 format!("accept = [{}]", self.deviates),
                 format!("accept = [{}]", call.contract.accept),
             ),
-            Clause::Capacity => (format!("at most {capacity} B"), format!("{bytes} B")),
+            Clause::Capacity => {
+                (format!("at most {} B", capacity.min(self.max_bytes)), format!("{bytes} B"))
+            }
             Clause::MultipleOf => {
                 (format!("a multiple of {} B", self.multiple_of), format!("{bytes} B"))
             }

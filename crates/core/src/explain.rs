@@ -4,7 +4,7 @@ use crate::backend::Descriptor;
 use crate::call::{CallKind, CallSig};
 use crate::eligibility::{Clause, Refusal};
 use crate::plan::{Choice, No, OfferState, Plan, Step};
-use crate::policy::{Basis, ByteRange, Layer, Origin};
+use crate::policy::{Basis, ByteRange, Evidence, Layer, Origin};
 use crate::vocabulary::vocabulary;
 
 vocabulary! { "verdict",
@@ -53,7 +53,9 @@ pub struct Chosen {
     /// Where the rule is written.
     pub origin: Origin,
     /// Where its numbers come from.
-    pub evidence: String,
+    pub evidence: Option<Evidence>,
+    /// What its session receives: the algorithm's params by name.
+    pub params: Vec<(&'static str, u64)>,
 }
 
 /// One candidate.
@@ -128,8 +130,15 @@ impl Plan {
             rule: rule.map(|r| r.id.clone()).unwrap_or_default(),
             layer: rule.map_or(Layer::Builtin, |r| r.layer),
             origin: rule.map(|r| r.origin.clone()).unwrap_or_default(),
-            evidence: rule.map(|r| r.evidence.clone()).unwrap_or_default(),
+            evidence: rule.and_then(|r| r.evidence.clone()),
+            params: self.params_in_words(choice),
         }
+    }
+
+    fn params_in_words(&self, choice: Choice) -> Vec<(&'static str, u64)> {
+        let Choice::Serve { offer, algorithm, .. } = choice else { return Vec::new() };
+        let params = self.offers()[offer as usize].descriptor.algorithms[algorithm as usize].params;
+        params.iter().map(|p| p.name).zip(self.params_of(choice).iter().copied()).collect()
     }
 
     fn considered(&self, call: &CallKind, bytes: u64, choice: Option<Choice>) -> Vec<Considered> {
@@ -209,8 +218,7 @@ impl Plan {
 
     fn target_of(&self, step: &Step) -> Option<String> {
         let descriptor: &Descriptor = self.offers()[step.offer? as usize].descriptor;
-        let algorithm = &descriptor.algorithms[step.algorithm as usize];
-        Some(format!("{}/{}", descriptor.id, algorithm.name))
+        Some(descriptor.target(&descriptor.algorithms[step.algorithm as usize]))
     }
 
     /// What the group or the call has where a rule wants something else.

@@ -61,6 +61,7 @@ pub struct Plan {
     offers: Vec<Offer>,
     rules: Vec<Rule>,
     candidates: Vec<Step>,
+    params: Vec<u64>,
     slots: Vec<std::ops::Range<u32>>,
     bands: Vec<Band>,
     picks: Vec<Pick>,
@@ -74,6 +75,8 @@ pub(crate) struct Step {
     /// `None` where the backend is not linked.
     pub(crate) offer: Option<u16>,
     pub(crate) algorithm: u16,
+    /// What its session receives: indices into the plan's params.
+    params: std::ops::Range<u32>,
     /// The written range.
     bytes: ByteRange,
     basis: Basis,
@@ -122,8 +125,10 @@ impl Plan {
         offers: Vec<Offer>,
     ) -> Plan {
         let rules = policy.rules().to_vec();
+        let (candidates, params) = bind(&rules, &offers, group.world);
         let mut plan = Plan {
-            candidates: bind(&rules, &offers),
+            candidates,
+            params,
             group,
             contract,
             policy: policy.digest(),
@@ -209,7 +214,18 @@ impl Plan {
             Choice::Copy => COPY.to_owned(),
             Choice::Serve { offer, algorithm, .. } => {
                 let descriptor = self.offers[offer as usize].descriptor;
-                format!("{}/{}", descriptor.id, descriptor.algorithms[algorithm as usize].name)
+                descriptor.target(&descriptor.algorithms[algorithm as usize])
+            }
+        }
+    }
+
+    /// The values of the chosen algorithm's params, in its own order.
+    pub fn params_of(&self, choice: Choice) -> &[u64] {
+        match choice {
+            Choice::Copy => &[],
+            Choice::Serve { candidate, .. } => {
+                let params = &self.candidates[candidate as usize].params;
+                &self.params[params.start as usize..params.end as usize]
             }
         }
     }
@@ -236,9 +252,7 @@ impl Plan {
             let bytes = step.input_bytes(op, self.group.world);
             points.push(bytes.low);
             points.extend(bytes.high);
-            if let Some(OfferState::Open { capacity }) = self.offer_state(step) {
-                points.extend(capacity.checked_add(1));
-            }
+            points.extend(self.capacity(step).and_then(|capacity| capacity.checked_add(1)));
         }
         points.sort_unstable();
         points.dedup();
@@ -292,8 +306,14 @@ impl Plan {
         &self.candidates
     }
 
-    fn offer_state(&self, step: &Step) -> Option<&OfferState> {
-        step.offer.map(|offer| &self.offers[offer as usize].state)
+    /// The most input bytes for which there is room; `None` where the backend cannot be had.
+    fn capacity(&self, step: &Step) -> Option<u64> {
+        let offer = &self.offers[step.offer? as usize];
+        let ever = offer.descriptor.algorithms[step.algorithm as usize].eligibility.max_bytes;
+        match offer.state {
+            OfferState::Open { capacity } => Some(capacity.min(ever)),
+            OfferState::Unavailable(_) => None,
+        }
     }
 
     /// The candidates that serve, each with the multiple it wants.
@@ -336,16 +356,18 @@ impl Plan {
     }
 }
 
-/// Binds every candidate of every rule to the algorithms it names.
-fn bind(rules: &[Rule], offers: &[Offer]) -> Vec<Step> {
+/// Binds every candidate of every rule to the algorithms it names, and its params to their values.
+fn bind(rules: &[Rule], offers: &[Offer], world: u32) -> (Vec<Step>, Vec<u64>) {
     let mut steps = Vec::new();
+    let mut params = Vec::new();
     for (rule, r) in rules.iter().enumerate() {
         for (written, candidate) in r.chain.iter().enumerate() {
-            let step = |offer, algorithm| Step {
+            let step = |offer, algorithm, params| Step {
                 rule: rule as u32,
                 written: written as u32,
                 offer,
                 algorithm,
+                params,
                 bytes: candidate.bytes,
                 basis: candidate.basis,
             };
@@ -355,16 +377,18 @@ fn bind(rules: &[Rule], offers: &[Offer]) -> Vec<Step> {
             {
                 for (algorithm, a) in (0..).zip(o.descriptor.algorithms) {
                     if candidate.algorithm.as_deref().is_none_or(|name| name == a.name) {
-                        steps.push(step(Some(offer), algorithm));
+                        let first = params.len() as u32;
+                        params.extend(a.params.iter().map(|p| candidate.param(p, world)));
+                        steps.push(step(Some(offer), algorithm, first..params.len() as u32));
                     }
                 }
             }
             if steps.len() == before {
-                steps.push(step(None, 0)); // kept, so that an explanation can say why not
+                steps.push(step(None, 0, 0..0)); // kept, so that an explanation can say why not
             }
         }
     }
-    steps
+    (steps, params)
 }
 
 /// One call for each slot, in slot order.

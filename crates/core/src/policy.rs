@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::backend::{Param, Values};
 use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
 use crate::contract::Contract;
 use crate::digest::{Digest, digest};
@@ -32,7 +33,7 @@ vocabulary! { "layer",
 }
 
 /// A whole policy, in force for a group.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     /// The policy's side of the contract.
     pub contract: Contract,
@@ -40,7 +41,7 @@ pub struct Policy {
 }
 
 /// For which groups and calls, a chain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Its name, unique in a policy.
     pub id: String,
@@ -56,12 +57,58 @@ pub struct Rule {
     pub when: Match,
     /// What is tried, in this order.
     pub chain: Vec<Candidate>,
-    /// Where its numbers come from, in words; empty if nobody said.
-    pub evidence: String,
+    /// Where its numbers come from; people read it, and no decision depends on it.
+    pub evidence: Option<Evidence>,
+}
+
+vocabulary! { "kind of evidence",
+    /// What a rule's numbers rest on.
+    pub enum EvidenceKind in EvidenceKinds {
+        /// Nothing: the shape of a chain, without numbers.
+        Default = "default",
+        /// Another system's numbers.
+        Ported = "ported",
+        /// Measurements, read by a person.
+        Measured = "measured",
+        /// Measurements, read by the tuner.
+        Tuned = "tuned",
+    }
+}
+
+/// Where a rule's numbers come from.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// On what they rest.
+    pub kind: Option<EvidenceKind>,
+    /// The rest, by key, as the file has it: `("device", "B200")`.
+    pub facts: Vec<(String, String)>,
+}
+
+impl Evidence {
+    /// What is said under a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Display for Evidence {
+    /// `measured: device B200, world 4`; a note stands for itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.facts.iter().map(|(key, value)| match key.as_str() {
+            "note" => value.clone(),
+            _ => format!("{key} {value}"),
+        });
+        let words = words.collect::<Vec<_>>().join(", ");
+        match self.kind {
+            Some(kind) if words.is_empty() => write!(f, "{kind}"),
+            Some(kind) => write!(f, "{kind}: {words}"),
+            None => f.write_str(&words),
+        }
+    }
 }
 
 /// A place in a file, or where else a rule was given.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// Path of the file, or words such as `builtin` or `--use`.
     pub file: String,
@@ -79,7 +126,7 @@ impl fmt::Display for Origin {
 }
 
 /// The groups and calls that a rule is for. An absent key constrains nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Match {
     /// Architectures, exact or a family such as `sm10x`.
     pub arch: Option<Vec<String>>,
@@ -106,7 +153,7 @@ pub struct Match {
 }
 
 /// One position in a chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Backend id.
     pub backend: String,
@@ -116,8 +163,62 @@ pub struct Candidate {
     pub bytes: ByteRange,
     /// Which bytes those are.
     pub basis: Basis,
-    /// Legal to name even where the backend is not linked.
+    /// Legal to name even where the program does not know the backend.
     pub optional: bool,
+    /// Params that it sets, by name, in the order of the file.
+    pub params: Vec<(String, ParamValue)>,
+}
+
+impl Candidate {
+    /// What a session receives for a param of its algorithm. A value that the param cannot be, such
+    /// as a share of many ranks that falls below its least, leaves it at its default.
+    pub(crate) fn param(&self, param: &Param, world: u32) -> u64 {
+        let stated = self.params.iter().find(|(name, _)| name == param.name);
+        stated.and_then(|(_, value)| value.resolve(param, world)).unwrap_or(param.default)
+    }
+}
+
+/// The value that a policy gives to a [`Param`](crate::backend::Param).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ParamValue {
+    /// `16`
+    Count(u64),
+    /// `"128/world"`: divided by the number of ranks, rounded down.
+    PerWorld(u64),
+    /// `"ring"`
+    Word(String),
+    /// `true`
+    Flag(bool),
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamValue::Count(count) => write!(f, "{count}"),
+            ParamValue::PerWorld(count) => write!(f, "{count}/world"),
+            ParamValue::Word(word) => f.write_str(word),
+            ParamValue::Flag(yes) => write!(f, "{yes}"),
+        }
+    }
+}
+
+impl ParamValue {
+    /// What a session receives for it in a group of `world`; `None` if the param cannot be that.
+    pub fn resolve(&self, param: &Param, world: u32) -> Option<u64> {
+        let within = |n: u64| match param.values {
+            Values::Count { min, max } => (min <= n && n <= max).then_some(n),
+            _ => None,
+        };
+        match (self, param.values) {
+            (ParamValue::Count(n), _) => within(*n),
+            (ParamValue::PerWorld(n), _) => within(n / u64::from(world)),
+            (ParamValue::Word(word), Values::Words(words)) => {
+                words.iter().position(|w| w == word).map(|at| at as u64)
+            }
+            (ParamValue::Flag(yes), Values::Flag) => Some(u64::from(*yes)),
+            _ => None,
+        }
+    }
 }
 
 impl Candidate {
@@ -131,7 +232,7 @@ impl Candidate {
 }
 
 /// Which bytes a range is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Input bytes per rank.
@@ -141,7 +242,7 @@ pub enum Basis {
 }
 
 /// A half-open range of byte counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ByteRange {
     /// First size inside.
     pub low: u64,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Descriptor};
+use crate::backend::{Backend, Descriptor, Param, Values};
 use crate::digest::{Digest, digest};
 
 /// One entry: submitted at link time by [`register_backend!`](crate::register_backend), or given
@@ -32,10 +32,13 @@ macro_rules! register_backend {
     };
 }
 
-/// The backends of this process, sorted by id: link order does not show.
+/// The backends of this process, sorted by id: link order does not show. And those that are known
+/// by what they state although they are not linked: policies may name them, and explanations and
+/// lints reckon with them; a group never has them.
 #[derive(Clone, Default)]
 pub struct Registry {
     entries: Vec<Registration>,
+    declared: Vec<&'static Descriptor>,
 }
 
 impl Registry {
@@ -59,8 +62,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Its id is taken, it has no algorithm or two of one name, or one wants a multiple of what
-    /// is no power of two.
+    /// Its id is taken, it has no algorithm or two of one name, one wants a multiple of what is no
+    /// power of two, or a param's default is none of its values.
     pub fn with(mut self, entry: Registration) -> Result<Self, RegistryError> {
         let new = entry.descriptor;
         match self.entries.binary_search_by(|e| e.descriptor.id.cmp(new.id)) {
@@ -70,18 +73,24 @@ impl Registry {
                 second: new.version,
             }),
             Err(at) => {
-                let mut names: Vec<_> = new.algorithms.iter().map(|a| a.name).collect();
-                names.sort_unstable();
-                let distinct = !names.windows(2).any(|pair| pair[0] == pair[1]);
-                let powers =
-                    new.algorithms.iter().all(|a| a.eligibility.multiple_of.is_power_of_two());
-                if names.is_empty() || !distinct || !powers {
-                    return Err(RegistryError::Algorithms { id: new.id });
-                }
+                well_formed(new)?;
                 self.entries.insert(at, entry);
                 Ok(self)
             }
         }
+    }
+
+    /// Makes a backend known that may not be linked. No effect if it is.
+    ///
+    /// # Errors
+    ///
+    /// Its algorithms are malformed, as for [`Registry::with`].
+    pub fn declaring(mut self, descriptor: &'static Descriptor) -> Result<Self, RegistryError> {
+        well_formed(descriptor)?;
+        if let Err(at) = self.declared.binary_search_by(|d| d.id.cmp(descriptor.id)) {
+            self.declared.insert(at, descriptor);
+        }
+        Ok(self)
     }
 
     /// The entries, sorted by id.
@@ -89,9 +98,24 @@ impl Registry {
         &self.entries
     }
 
-    /// The entry of this id.
-    pub fn find(&self, id: &str) -> Option<&Registration> {
-        self.entries.iter().find(|e| e.descriptor.id == id)
+    /// What every backend states, linked or only declared, sorted by id.
+    pub fn descriptors(&self) -> Vec<&'static Descriptor> {
+        let unlinked = self.declared.iter().filter(|d| !self.is_linked(d.id));
+        let linked = self.entries.iter().map(|e| e.descriptor);
+        let mut all: Vec<_> = linked.chain(unlinked.copied()).collect();
+        all.sort_by_key(|d| d.id);
+        all
+    }
+
+    /// What the backend of this id states, linked or only declared.
+    pub fn find(&self, id: &str) -> Option<&'static Descriptor> {
+        let linked = self.entries.iter().map(|e| e.descriptor);
+        linked.chain(self.declared.iter().copied()).find(|d| d.id == id)
+    }
+
+    /// Can a group have this backend?
+    pub fn is_linked(&self, id: &str) -> bool {
+        self.entries.binary_search_by(|e| e.descriptor.id.cmp(id)).is_ok()
     }
 
     /// What ranks compare at formation.
@@ -103,6 +127,29 @@ impl Registry {
         };
         self.entries.iter().map(stamp).collect()
     }
+}
+
+fn well_formed(descriptor: &Descriptor) -> Result<(), RegistryError> {
+    let distinct = |names: Vec<&str>| {
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.len() == names.len()
+    };
+    let fits = |p: &Param| match p.values {
+        Values::Count { max, .. } => p.default <= max,
+        Values::Words(words) => (p.default as usize) < words.len(),
+        Values::Flag => p.default <= 1,
+    };
+    let algorithms = descriptor.algorithms;
+    let good = !algorithms.is_empty()
+        && distinct(algorithms.iter().map(|a| a.name).collect())
+        && algorithms.iter().all(|a| {
+            a.eligibility.multiple_of.is_power_of_two()
+                && distinct(a.params.iter().map(|p| p.name).collect())
+                && a.params.iter().all(fits)
+        });
+    if good { Ok(()) } else { Err(RegistryError::Algorithms { id: descriptor.id }) }
 }
 
 /// One backend as ranks compare it: the digest covers every clause it states.
@@ -117,10 +164,11 @@ pub(crate) struct BackendStamp {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// A backend with no algorithm, two of one name, or a multiple that is no power of two.
+    /// A backend with no algorithm, two of one name, a multiple that is no power of two, or a
+    /// param whose default is none of its values.
     #[error(
-        "backend `{id}` must have at least one algorithm, distinct names, and powers of two as \
-         multiples"
+        "backend `{id}` must have at least one algorithm, distinct names, powers of two as \
+         multiples, and params whose defaults are values of theirs"
     )]
     Algorithms {
         /// Which.

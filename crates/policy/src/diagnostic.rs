@@ -3,35 +3,86 @@
 use std::fmt;
 use std::ops::Range;
 
-/// The kind of a mistake. Numbers are stable: people search for them. Those that are missing
-/// belong to the lint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The kind of a finding. Numbers are stable: people search for them. Those from 6 on are found by
+/// the lint alone, which knows how a policy decides; the others by whoever reads a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// E002: a backend or algorithm that this program does not have.
-    Backend,
-    /// E004: a range without any size in it.
-    EmptyRange,
-    /// E005: a key that differs between the ranks of one group.
-    RankVariant,
-    /// E003: a size without a unit, or with an ambiguous one.
-    Size,
     /// E000: the text is not TOML.
     Syntax,
     /// E001: an unknown key or word, or a value of the wrong type.
     Unknown,
+    /// E002: a backend or algorithm that this program does not know.
+    Backend,
+    /// E003: a size without a unit, or with an ambiguous one.
+    Size,
+    /// E004: a range without any size in it.
+    EmptyRange,
+    /// E005: a key that differs between the ranks of one group.
+    RankVariant,
+    /// W006: a candidate that is never chosen.
+    NeverChosen,
+    /// E008: a call that nothing serves.
+    Gap,
+    /// E009: two rules of equal precedence, and a decision that depends on which goes first.
+    Tie,
+    /// E010: a range that goes beyond what the backend has room for.
+    OverCapacity,
+    /// E012: the order of additions changes with the size although the contract forbids it.
+    OrderChanges,
+    /// W013: an algorithm that returns after another took over, or many changes in few sizes.
+    Flapping,
+    /// W014: numbers that were measured on another device.
+    ForeignEvidence,
+    /// E015: deviations or determinism that the engine's contract does not agree to.
+    Contract,
+    /// E016: an `[[expect]]` that is not met.
+    Expectation,
 }
 
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The policy works, and probably does not do what was meant.
+    Warning,
+    /// The policy is refused.
+    Error,
+}
+
+impl Code {
+    /// As messages write it: `E001`, `W006`.
+    pub const fn name(self) -> &'static str {
+        match self {
             Code::Syntax => "E000",
             Code::Unknown => "E001",
             Code::Backend => "E002",
             Code::Size => "E003",
             Code::EmptyRange => "E004",
             Code::RankVariant => "E005",
-        })
+            Code::NeverChosen => "W006",
+            Code::Gap => "E008",
+            Code::Tie => "E009",
+            Code::OverCapacity => "E010",
+            Code::OrderChanges => "E012",
+            Code::Flapping => "W013",
+            Code::ForeignEvidence => "W014",
+            Code::Contract => "E015",
+            Code::Expectation => "E016",
+        }
+    }
+
+    /// How bad it is.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Code::NeverChosen | Code::Flapping | Code::ForeignEvidence => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -70,7 +121,11 @@ impl fmt::Display for Diagnostic {
         let excerpt: String = excerpt.chars().skip(cut).take(WINDOW).collect();
         let indent = before - cut;
         let width = (*width).min(WINDOW.saturating_sub(indent).max(1));
-        writeln!(f, "error[{code}]: {message}")?;
+        let severity = match code.severity() {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        writeln!(f, "{severity}[{code}]: {message}")?;
         writeln!(f, "{:margin$}--> {file}:{line}:{column}", "")?;
         writeln!(f, "{:margin$} |", "")?;
         writeln!(f, "{line} | {excerpt}")?;

@@ -35,8 +35,8 @@ fn write_text(out: &mut String, group: &GroupProfile, e: &Explanation) -> std::f
         Some(chosen) if chosen.rule.is_empty() => writeln!(out, "  -> {}", chosen.target)?,
         Some(c) => {
             writeln!(out, "  -> {} by rule {} [{}] {}", c.target, c.rule, c.layer, c.origin)?;
-            if !c.evidence.is_empty() {
-                writeln!(out, "     evidence: {}", c.evidence)?;
+            if let Some(evidence) = &c.evidence {
+                writeln!(out, "     evidence: {evidence}")?;
             }
         }
     }

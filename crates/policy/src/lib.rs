@@ -20,7 +20,7 @@ mod suggest;
 mod target;
 mod verbs;
 
-pub use diagnostic::{Code, Diagnostic};
+pub use diagnostic::{Code, Diagnostic, Severity};
 pub use settings::{Override, Settings, SettingsError, Stated};
 pub use sources::{Effective, PolicyError, Sources};
 pub use target::Target;

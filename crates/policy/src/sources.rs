@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use crossover_core::policy::{Layer, Policy};
+use crossover_core::call::CallKind;
+use crossover_core::facts::GroupProfile;
+use crossover_core::policy::{Layer, Origin, Policy, Rule};
 use crossover_core::registry::Registry;
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::file::Document;
 use crate::settings::{Settings, Stated};
 use crate::shipped::{FLOOR, pack_for, shipped_rule_ids};
@@ -34,6 +36,40 @@ pub struct Effective {
     pub forced: Vec<Forced>,
     /// Backends and algorithms that are switched off.
     pub disabled: Vec<Target>,
+    /// The policy's own tests, from all files.
+    pub(crate) expects: Vec<Expect>,
+}
+
+/// An `[[expect]]` block: a call of a group, and who must serve it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Expect {
+    /// Where it is written.
+    pub(crate) origin: Origin,
+    /// The group; what the block leaves out is as `crossover explain` has it.
+    pub(crate) group: GroupProfile,
+    /// The call, with the contract that the block states for the engine.
+    pub(crate) call: CallKind,
+    /// Its input bytes per rank.
+    pub(crate) bytes: u64,
+    /// `backend/algorithm`, or a backend that serves by any of its algorithms; `None` if nothing
+    /// must serve (`use = "none"`).
+    pub(crate) target: Option<Target>,
+}
+
+impl Effective {
+    /// A finding about a rule, or about a candidate of its chain (counted from 0), at the place
+    /// where that is written.
+    pub(crate) fn finding(
+        &self,
+        code: Code,
+        rule: &Rule,
+        _candidate: Option<usize>,
+        message: String,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let source = Source { name: rule.origin.file.clone(), text: String::new() };
+        source.diagnostic(code, 0..0, message, help)
+    }
 }
 
 /// The policy could not be put together.
@@ -104,7 +140,12 @@ impl Sources {
         if !lost.is_empty() {
             return Err(PolicyError::Mistakes(lost));
         }
-        Ok(Effective { policy: Policy::new(contract, rules), forced, disabled })
+        Ok(Effective {
+            policy: Policy::new(contract, rules),
+            forced,
+            disabled,
+            expects: Vec::new(),
+        })
     }
 
     /// The texts, weakest first.

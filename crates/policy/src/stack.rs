@@ -71,7 +71,7 @@ impl Placed {
             last: stated.last.unwrap_or(false),
             when: stated.when.clone().unwrap_or_default(),
             chain: stated.chain.clone()?,
-            evidence: stated.evidence.clone().unwrap_or_default(),
+            evidence: stated.evidence.clone(),
         };
         Some(Placed { height: 0, position: 0, enabled: stated.enabled.unwrap_or(true), rule })
     }
@@ -80,8 +80,8 @@ impl Placed {
         let Placed { enabled, rule: below, .. } = self;
         // Evidence is about the numbers in a chain: it does not outlive them.
         let evidence = match (&stated.evidence, &stated.chain) {
-            (Some(evidence), _) => evidence.clone(),
-            (None, Some(_)) => String::new(),
+            (Some(evidence), _) => Some(evidence.clone()),
+            (None, Some(_)) => None,
             (None, None) => below.evidence,
         };
         let rule = Rule {

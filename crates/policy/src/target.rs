@@ -45,21 +45,19 @@ impl Target {
 
     /// The algorithms that are meant.
     pub(crate) fn resolve(&self, registry: &Registry) -> Result<Vec<&'static Algorithm>, NoTarget> {
-        let Some(entry) = registry.find(&self.backend) else {
+        let Some(descriptor) = registry.find(&self.backend) else {
+            let known = registry.descriptors();
             return Err(NoTarget {
-                message: format!("this program has no backend `{}`", self.backend),
-                help: suggest::help(
-                    &self.backend,
-                    registry.entries().iter().map(|e| e.descriptor.id),
-                ),
+                message: format!("this program knows no backend `{}`", self.backend),
+                help: suggest::help(&self.backend, known.iter().map(|d| d.id)),
                 absent: true,
             });
         };
-        let all = entry.descriptor.algorithms;
+        let all = descriptor.algorithms;
         let Some(name) = &self.algorithm else {
             return Ok(all.iter().collect());
         };
-        let ids: Vec<String> = all.iter().map(|a| format!("{}/{}", self.backend, a.name)).collect();
+        let ids: Vec<String> = all.iter().map(|a| descriptor.target(a)).collect();
         match all.iter().find(|a| a.name == name) {
             Some(algorithm) => Ok(vec![algorithm]),
             None => Err(NoTarget {

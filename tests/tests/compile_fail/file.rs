@@ -20,7 +20,7 @@ crossover_core::register_backend!(
         id: "crooked",
         version: "1",
         settings: &[],
-        algorithms: &[Algorithm { name: "one", eligibility: eligibility() }],
+        algorithms: &[Algorithm { name: "one", eligibility: eligibility(), params: &[] }],
     },
     make
 );

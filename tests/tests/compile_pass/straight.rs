@@ -12,7 +12,7 @@ crossover_core::register_backend!(
         id: "straight",
         version: "1",
         settings: &[],
-        algorithms: &[Algorithm { name: "one", eligibility: ELIGIBILITY }],
+        algorithms: &[Algorithm { name: "one", eligibility: ELIGIBILITY, params: &[] }],
     },
     || Box::new(Straight)
 );

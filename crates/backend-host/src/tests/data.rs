@@ -118,7 +118,7 @@ pub(crate) fn run(
         }
     };
     // SAFETY: the buffers hold what the call says.
-    unsafe { session.enqueue(algorithm, seq, call, &buffers) }?;
+    unsafe { session.enqueue(algorithm, &[], seq, call, &buffers) }?;
     separate.fill(0x5a);
     // SAFETY: the output, inside `memory`.
     Ok(unsafe { std::slice::from_raw_parts(buffers.output, result) }.to_vec())

@@ -76,7 +76,14 @@ fn candidate(
         let help = if absent { help + shared } else { help };
         reader.refuse_with_help(Code::Backend, written.span(), message, help);
     }
-    Some(Candidate { backend: target.backend, algorithm: target.algorithm, bytes, basis, optional })
+    Some(Candidate {
+        backend: target.backend,
+        algorithm: target.algorithm,
+        bytes,
+        basis,
+        optional,
+        params: Vec::new(),
+    })
 }
 
 fn range(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<ByteRange> {

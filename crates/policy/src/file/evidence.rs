@@ -1,13 +1,11 @@
 //! `evidence`: where a rule's numbers come from. It decides nothing; people read it.
 
+use crossover_core::policy::{Evidence, EvidenceKind};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::reader::{Reader, in_order};
-use crate::diagnostic::Code;
-use crate::suggest;
 
-const KINDS: [&str; 4] = ["default", "ported", "measured", "tuned"];
 const KEYS: [&str; 13] = [
     "kind",
     "from",
@@ -24,37 +22,20 @@ const KEYS: [&str; 13] = [
     "note",
 ];
 
-/// The evidence in words, such as `measured: device B200, world 4`.
-pub(super) fn read(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<String> {
-    let mut kind = None;
-    let mut rest = Vec::new();
+pub(super) fn read(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<Evidence> {
+    let mut evidence = Evidence::default();
     for (key, value) in in_order(reader.table("evidence", value)?) {
         let name = key.get_ref().as_ref();
         match name {
-            "kind" => kind = read_kind(reader, value),
+            "kind" => evidence.kind = reader.word::<EvidenceKind>(name, value),
             _ if !KEYS.contains(&name) => reader.unknown_key(key, "`evidence`", &KEYS),
             _ => match scalar(value.get_ref()) {
-                Some(text) if name == "note" => rest.push(text),
-                Some(text) => rest.push(format!("{name} {text}")),
+                Some(text) => evidence.facts.push((name.to_owned(), text)),
                 None => reader.mistyped(name, "a string or a number", value).unwrap_or_default(),
             },
         }
     }
-    Some(match kind {
-        Some(kind) if rest.is_empty() => kind,
-        Some(kind) => format!("{kind}: {}", rest.join(", ")),
-        None => rest.join(", "),
-    })
-}
-
-fn read_kind(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<String> {
-    let kind = reader.text("kind", value)?;
-    if KINDS.contains(&kind) {
-        return Some(kind.to_owned());
-    }
-    let message = format!("unknown kind of evidence `{kind}`");
-    reader.refuse_with_help(Code::Unknown, value.span(), message, suggest::help(kind, KINDS));
-    None
+    Some(evidence)
 }
 
 fn scalar(value: &DeValue<'_>) -> Option<String> {

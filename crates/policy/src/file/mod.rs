@@ -10,7 +10,7 @@ mod rule;
 use std::ops::Range;
 
 use crossover_core::contract::{Determinism, Deviations};
-use crossover_core::policy::{Candidate, Match, Origin};
+use crossover_core::policy::{Candidate, Evidence, Match, Origin};
 use crossover_core::registry::Registry;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -46,7 +46,7 @@ pub(crate) struct StatedRule {
     pub(crate) last: Option<bool>,
     pub(crate) when: Option<Match>,
     pub(crate) chain: Option<Vec<Candidate>>,
-    pub(crate) evidence: Option<String>,
+    pub(crate) evidence: Option<Evidence>,
 }
 
 /// The schema that this program reads.

@@ -178,7 +178,7 @@ fn as_variable(key: &str, value: &DeValue<'_>) -> Option<String> {
 fn is_setting(key: &str, registry: &Registry) -> bool {
     match key.split_once('.') {
         Some((backend, name)) => {
-            registry.find(backend).is_some_and(|entry| entry.descriptor.settings.contains(&name))
+            registry.find(backend).is_some_and(|descriptor| descriptor.settings.contains(&name))
         }
         None => KEYS.contains(&key),
     }
@@ -196,11 +196,9 @@ fn variable(key: &str) -> String {
 
 fn backends_in_words(registry: &Registry) -> String {
     let names: Vec<String> = registry
-        .entries()
+        .descriptors()
         .iter()
-        .flat_map(|e| {
-            e.descriptor.settings.iter().map(|name| format!("{}.{name}", e.descriptor.id))
-        })
+        .flat_map(|d| d.settings.iter().map(|name| format!("{}.{name}", d.id)))
         .collect();
     match names.as_slice() {
         [] => "no backend has settings".to_owned(),

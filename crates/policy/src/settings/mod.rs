@@ -142,9 +142,9 @@ impl Settings {
 
 fn backends(figment: &Figment, registry: &Registry) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
-    for entry in registry.entries() {
-        let id = entry.descriptor.id;
-        let reads_shm_dir = entry.descriptor.settings.contains(&"shm_dir");
+    for descriptor in registry.descriptors() {
+        let id = descriptor.id;
+        let reads_shm_dir = descriptor.settings.contains(&"shm_dir");
         if reads_shm_dir && let Some(shm_dir) = entry::find(figment, "shm_dir") {
             values.insert(format!("{id}.shm_dir"), shm_dir.value);
         }

@@ -42,8 +42,8 @@ fn without(candidate: Candidate, disabled: &[Target], registry: &Registry) -> Ve
         (Some(name), _) if is_disabled(name) => Vec::new(),
         // Disabled targets are in the registry, and so is the backend of this candidate.
         (Some(_), _) | (None, None) => vec![candidate],
-        (None, Some(entry)) => {
-            let names = entry.descriptor.algorithms.iter().map(|a| a.name);
+        (None, Some(descriptor)) => {
+            let names = descriptor.algorithms.iter().map(|a| a.name);
             let left = names.filter(|name| !is_disabled(name));
             left.map(|name| Candidate { algorithm: Some(name.to_owned()), ..candidate.clone() })
                 .collect()

@@ -81,8 +81,9 @@ impl Forced {
                 bytes: ByteRange::ANY,
                 basis: Basis::Input,
                 optional: false,
+                params: Vec::new(),
             }],
-            evidence: String::new(),
+            evidence: None,
         }
     }
 

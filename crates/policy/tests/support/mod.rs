@@ -24,7 +24,7 @@ const LAMPORT: Eligibility = Eligibility {
 };
 
 const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
-    Algorithm { name, eligibility }
+    Algorithm { name, eligibility, params: &[] }
 }
 
 const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descriptor {
