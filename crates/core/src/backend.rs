@@ -75,6 +75,17 @@ pub struct Param {
     pub default: u64,
 }
 
+impl Param {
+    /// A value, as a session receives it, in the words of a policy.
+    pub fn in_words(&self, value: u64) -> String {
+        match self.values {
+            Values::Count { .. } => value.to_string(),
+            Values::Words(words) => words.get(value as usize).unwrap_or(&"?").to_string(),
+            Values::Flag => (value != 0).to_string(),
+        }
+    }
+}
+
 /// The values of a [`Param`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Values {

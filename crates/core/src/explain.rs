@@ -54,8 +54,9 @@ pub struct Chosen {
     pub origin: Origin,
     /// Where its numbers come from.
     pub evidence: Option<Evidence>,
-    /// What its session receives: the algorithm's params by name.
-    pub params: Vec<(&'static str, u64)>,
+    /// What its session receives, but for defaults: the algorithm's params by name, each value in
+    /// words.
+    pub params: Vec<(&'static str, String)>,
 }
 
 /// One candidate.
@@ -135,10 +136,12 @@ impl Plan {
         }
     }
 
-    fn params_in_words(&self, choice: Choice) -> Vec<(&'static str, u64)> {
+    fn params_in_words(&self, choice: Choice) -> Vec<(&'static str, String)> {
         let Choice::Serve { offer, algorithm, .. } = choice else { return Vec::new() };
         let params = self.offers()[offer as usize].descriptor.algorithms[algorithm as usize].params;
-        params.iter().map(|p| p.name).zip(self.params_of(choice).iter().copied()).collect()
+        let values = params.iter().zip(self.params_of(choice));
+        let set = values.filter(|(param, value)| param.default != **value);
+        set.map(|(param, value)| (param.name, param.in_words(*value))).collect()
     }
 
     fn considered(&self, call: &CallKind, bytes: u64, choice: Option<Choice>) -> Vec<Considered> {

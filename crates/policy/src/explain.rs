@@ -1,6 +1,7 @@
 //! A decision, told: [`text`] to a person, [`Record`] to a program. Both print what the core says
 //! ([`Explanation`]); neither decides anything.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crossover_core::call::{Dtype, Op};
@@ -38,18 +39,38 @@ fn write_text(out: &mut String, group: &GroupProfile, e: &Explanation) -> std::f
             if let Some(evidence) = &c.evidence {
                 writeln!(out, "     evidence: {evidence}")?;
             }
+            if !c.params.is_empty() {
+                let words: Vec<_> = c.params.iter().map(|(k, v)| format!("{k} {v}")).collect();
+                writeln!(out, "     params: {}", words.join(", "))?;
+            }
         }
     }
     writeln!(out, "     holds for {}", holds(e))?;
-    // Candidates of one rule stand together.
-    for rule in e.considered.chunk_by(|a, b| a.rule == b.rule) {
-        write_rule(out, rule)?;
+    for told in e.considered.chunk_by(told_together) {
+        write_rule(out, told)?;
     }
     Ok(())
 }
 
+/// Candidates of one rule stand together; so do rows of one table that do not match for one reason.
+fn told_together(a: &Considered, b: &Considered) -> bool {
+    let fold = |c: &Considered| (c.verdict == Verdict::NoMatch).then(|| c.reason.clone());
+    let rows = table(&a.rule).is_some() && table(&a.rule) == table(&b.rule);
+    a.rule == b.rule || (rows && fold(a).is_some() && fold(a) == fold(b))
+}
+
+/// The table that a rule is a row of.
+fn table(rule: &str) -> Option<&str> {
+    rule.split_once('@').map(|(table, _)| table)
+}
+
 fn write_rule(out: &mut String, candidates: &[Considered]) -> std::fmt::Result {
     let Some(first) = candidates.first() else { return Ok(()) };
+    let rows = candidates.chunk_by(|a, b| a.rule == b.rule).count();
+    if let Some(table) = table(&first.rule).filter(|_| rows > 1) {
+        write!(out, "  table {table} [{}] {}: {rows} rows: ", first.layer, first.origin)?;
+        return writeln!(out, "no match: {}", first.reason);
+    }
     write!(out, "  rule {} [{}] {}", first.rule, first.layer, first.origin)?;
     if first.verdict == Verdict::NoMatch {
         return writeln!(out, ": no match: {}", first.reason);
@@ -114,6 +135,8 @@ struct ChosenRecord<'e> {
     layer: Layer,
     file: &'e str,
     line: u32,
+    evidence: Option<String>,
+    params: BTreeMap<&'e str, &'e str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -151,6 +174,8 @@ impl<'e> From<&'e Explanation> for Record<'e> {
                 layer: c.layer,
                 file: &c.origin.file,
                 line: c.origin.line,
+                evidence: c.evidence.as_ref().map(ToString::to_string),
+                params: c.params.iter().map(|(k, v)| (*k, v.as_str())).collect(),
             }),
             considered: e
                 .considered
