@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::call::Ops;
+use crate::vocabulary::vocabulary;
+
 /// Settings of one group, equal or not between ranks: what must agree is compared at formation.
 #[derive(Clone, Debug)]
 pub struct GroupSettings {
@@ -10,8 +13,22 @@ pub struct GroupSettings {
     pub tag: String,
     /// What the engine demands and accepts; intersected with the policy's.
     pub contract: crate::contract::Contract,
+    /// What to do where ranks hold different policies.
+    pub on_divergence: OnDivergence,
+    /// Of which ops the decisions are logged, at target `crossover::explain`.
+    pub explain: Ops,
     /// Settings that backends read.
     pub backends: BackendSettings,
+}
+
+vocabulary! { "way to go on",
+    /// What ranks that hold different policies do.
+    pub enum OnDivergence in WaysToGoOn {
+        /// They do not form the group.
+        Error = "error",
+        /// They take rank 0's, and those that differ log a warning.
+        AdoptRank0 = "adopt_rank0",
+    }
 }
 
 impl Default for GroupSettings {
@@ -19,6 +36,8 @@ impl Default for GroupSettings {
         GroupSettings {
             tag: "world".to_owned(),
             contract: crate::contract::Contract::DEFAULT,
+            on_divergence: OnDivergence::Error,
+            explain: Ops::NONE,
             backends: BackendSettings::default(),
         }
     }

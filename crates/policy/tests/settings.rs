@@ -6,8 +6,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
+use crossover_core::call::{Op, Ops};
 use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 use crossover_core::policy::Layer;
+use crossover_core::settings::OnDivergence;
 use crossover_policy::{Override, Settings};
 use support::{Files, registry};
 
@@ -40,6 +42,9 @@ fn nothing_set_is_the_defaults() {
     let settings = settings.unwrap();
     assert_eq!(settings.contract, Contract::DEFAULT);
     assert!(settings.policy.is_empty() && settings.forced.is_none() && !settings.strict);
+    assert!(settings.disabled.is_none() && settings.enabled.is_none());
+    assert_eq!(settings.site, std::path::PathBuf::from("/etc/crossover"));
+    assert_eq!((settings.explain, settings.on_divergence), (Ops::NONE, OnDivergence::Error));
     let group = settings.group("tp");
     assert_eq!((group.tag.as_str(), group.backends.call_deadline), ("tp", Duration::from_secs(60)));
 }
@@ -49,7 +54,11 @@ fn every_setting_is_read() {
     let settings = load(&[
         ("CROSSOVER_POLICY", "/etc/a.toml:b.toml:"),
         ("CROSSOVER_USE", "host/two_shot"),
+        ("CROSSOVER_SITE", "/"),
         ("CROSSOVER_DISABLE", "ipc"),
+        ("CROSSOVER_ENABLE", "rule:a"),
+        ("CROSSOVER_EXPLAIN", "all_gather, broadcast"),
+        ("CROSSOVER_ON_DIVERGENCE", "adopt_rank0"),
         ("CROSSOVER_ACCEPT", "signed_zero_flush, lossy_int8"),
         ("CROSSOVER_DETERMINISM", "size_invariant"),
         ("CROSSOVER_STRICT", "1"),
@@ -65,6 +74,10 @@ fn every_setting_is_read() {
     assert_eq!(settings.forced.as_ref().unwrap().value, "host/two_shot");
     assert_eq!(settings.forced.as_ref().unwrap().layer, Layer::Env);
     assert_eq!(settings.disabled.as_ref().unwrap().origin.to_string(), "CROSSOVER_DISABLE");
+    assert_eq!(settings.enabled.as_ref().unwrap().origin.to_string(), "CROSSOVER_ENABLE");
+    assert_eq!(settings.site, std::path::PathBuf::from("/"));
+    let told = Ops::of(&[Op::AllGather, Op::Broadcast]);
+    assert_eq!((settings.explain, settings.on_divergence), (told, OnDivergence::AdoptRank0));
     let accept = Deviations::of(&[Deviation::SignedZeroFlush, Deviation::LossyInt8]);
     assert_eq!(settings.contract, Contract { determinism: Determinism::SizeInvariant, accept });
     assert!(settings.strict);
@@ -72,6 +85,7 @@ fn every_setting_is_read() {
     assert_eq!(settings.form_timeout, Some(Duration::from_secs(120)));
     let group = settings.group("ep");
     assert_eq!(group.contract, settings.contract);
+    assert_eq!((group.explain, group.on_divergence), (told, OnDivergence::AdoptRank0));
     assert_eq!(group.backends.call_deadline, Duration::from_millis(500));
     assert_eq!(group.backends.get("host.chunk"), Some("64KiB"));
     assert_eq!(group.backends.get("host.shm_dir"), Some("/dev/shm/x"));
@@ -111,6 +125,13 @@ fn wrong_values_are_told_by_variable_and_key() {
         ("CROSSOVER_FORM_TIMEOUT", "99999999999999999999s", "write a duration such as"),
         ("CROSSOVER_DETERMINISM", "batch_invariant", "known: any, rank_consistent"),
         ("CROSSOVER_ACCEPT", "lossy_int8,lossy_int5", "did you mean `lossy_int8`?"),
+        ("CROSSOVER_EXPLAIN", "all_gather,all_reduces", "did you mean `all_reduce`?"),
+        ("CROSSOVER_EXPLAIN", "everything", "broadcast, all_to_all, all"),
+        ("CROSSOVER_EXPLAIN", "1", "known: all_reduce, all_gather, reduce_scatter"),
+        ("CROSSOVER_ON_DIVERGENCE", "adopt", "did you mean `adopt_rank0`? known: error, adopt_ra"),
+        ("CROSSOVER_ON_DIVERGENCE", "warn", "known: error, adopt_rank0"),
+        ("CROSSOVER_SITE", "/no/such/folder", "there is no such folder"),
+        ("CROSSOVER_SITE", "/dev/null", "there is no such folder"),
     ];
     for (name, value, want) in cases {
         let told = load(&[(name, value)]).unwrap_err();
@@ -118,6 +139,70 @@ fn wrong_values_are_told_by_variable_and_key() {
         let start = format!("{name}: `{value}` is no value of the setting `{key}`: ");
         assert!(told.starts_with(&start) && told.contains(want), "{told}");
     }
+}
+
+#[test]
+fn all_ops_are_explained_at_one_word() {
+    for text in ["all", "broadcast,all", " all ,"] {
+        assert_eq!(load(&[("CROSSOVER_EXPLAIN", text)]).unwrap().explain, Ops::ALL, "`{text}`");
+    }
+    for text in ["", ",", " , "] {
+        assert_eq!(load(&[("CROSSOVER_EXPLAIN", text)]).unwrap().explain, Ops::NONE, "`{text}`");
+    }
+}
+
+#[test]
+fn each_verb_of_the_strongest_source_counts() {
+    let files = Files::of(&["site = '/'
+enable = ['rule:a', 'rule:b']
+disable = 'rule:c'
+explain = ['all_reduce', 'all_gather']
+on_divergence = 'adopt_rank0'
+"]);
+    let file = files.paths()[0].display().to_string();
+    let config = ("CROSSOVER_CONFIG", file.as_str());
+    let alone = load(&[config]).unwrap();
+    let enabled = alone.enabled.unwrap();
+    assert_eq!((enabled.value.as_str(), enabled.layer), ("rule:a,rule:b", Layer::Env));
+    assert_eq!(enabled.origin.to_string(), format!("{file}:2"));
+    assert_eq!(alone.disabled.unwrap().origin.to_string(), format!("{file}:3"));
+    assert_eq!(alone.explain, Ops::of(&[Op::AllReduce, Op::AllGather]));
+    assert_eq!(alone.on_divergence, OnDivergence::AdoptRank0);
+    assert_eq!(alone.site, std::path::PathBuf::from("/"));
+
+    let unset = [
+        "CROSSOVER_SITE",
+        "CROSSOVER_ENABLE",
+        "CROSSOVER_DISABLE",
+        "CROSSOVER_EXPLAIN",
+        "CROSSOVER_ON_DIVERGENCE",
+    ];
+    let emptied: Vec<_> = unset.map(|name| (name, "")).into_iter().chain([config]).collect();
+    assert_eq!(load(&emptied).unwrap(), load(&[config]).unwrap(), "an empty text sets nothing");
+
+    let stronger = [
+        config,
+        ("CROSSOVER_ENABLE", "rule:d"),
+        ("CROSSOVER_EXPLAIN", "broadcast"),
+        ("CROSSOVER_ON_DIVERGENCE", "error"),
+    ];
+    let variables = load(&stronger).unwrap();
+    assert_eq!(variables.enabled.as_ref().unwrap().value, "rule:d", "replaced, not added to");
+    assert_eq!(variables.enabled.unwrap().origin.to_string(), "CROSSOVER_ENABLE");
+    assert_eq!(variables.explain, Ops::of(&[Op::Broadcast]));
+    assert_eq!(variables.on_divergence, OnDivergence::Error);
+
+    let folder = std::env::temp_dir().display().to_string();
+    let options = [("enable", "rule:e"), ("explain", "all"), ("site", folder.as_str())];
+    let program = load_with(&stronger, &options).unwrap();
+    let enabled = program.enabled.unwrap();
+    assert_eq!((enabled.value.as_str(), enabled.layer), ("rule:e", Layer::Program));
+    assert_eq!(enabled.origin.to_string(), "--enable");
+    assert_eq!(program.explain, Ops::ALL);
+    assert_eq!(program.site, std::env::temp_dir());
+    let told = load_with(&stronger, &[("on_divergence", "adopt_rank1")]).unwrap_err();
+    let start = "--on_divergence: `adopt_rank1` is no value of the setting `on_divergence`: ";
+    assert!(told.starts_with(start), "{told}");
 }
 
 #[test]

@@ -17,13 +17,17 @@ use crate::suggest;
 const PREFIX: &str = "CROSSOVER_";
 /// Names the settings file. Only a variable can.
 pub(super) const CONFIG: &str = "config";
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 14] = [
     "policy",
+    "site",
     "use",
     "disable",
+    "enable",
     "accept",
     "determinism",
     "strict",
+    "explain",
+    "on_divergence",
     "node_id",
     "form_timeout",
     "call_timeout",

@@ -13,14 +13,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crossover_core::call::Ops;
 use crossover_core::contract::{Contract, Deviations};
 use crossover_core::policy::{Layer, Origin};
 use crossover_core::registry::Registry;
-use crossover_core::settings::{BackendSettings, GroupSettings};
+use crossover_core::settings::{BackendSettings, GroupSettings, OnDivergence};
 use figment::Figment;
 
 use entry::Entry;
 pub use error::SettingsError;
+
+/// Where a node's own policies are, where nobody says.
+const SITE: &str = "/etc/crossover";
 
 /// Everything that can be set. Absent means that nobody said.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +32,23 @@ pub use error::SettingsError;
 pub struct Settings {
     /// `policy`: files of the user layer, a later one stronger than an earlier one.
     pub policy: Vec<PathBuf>,
+    /// `site`: the folder of the node's own policies, `policy.d` and `tuned.d`.
+    pub site: PathBuf,
     /// `use`: what is forced, such as `host/two_shot` or `all_reduce=host/two_shot`.
     pub forced: Option<Stated<String>>,
-    /// `disable`: backends and algorithms that are switched off, with commas between.
+    /// `disable`: backends and algorithms that are switched off, with commas between; and rules
+    /// and tables that are, as `rule:<id>`.
     pub disabled: Option<Stated<String>>,
+    /// `enable`: rules and tables that files switch off, as `rule:<id>` with commas between.
+    pub enabled: Option<Stated<String>>,
     /// `determinism` and `accept`: what is demanded of results, and accepted in them.
     pub contract: Contract,
     /// `strict`: a warning about a policy is an error.
     pub strict: bool,
+    /// `explain`: ops whose decisions are logged, with commas between, or `all`.
+    pub explain: Ops,
+    /// `on_divergence`: what ranks do that hold different policies.
+    pub on_divergence: OnDivergence,
     /// `node_id`: the node's identity, where the kernel's boot id does not tell nodes apart.
     pub node_id: Option<String>,
     /// `form_timeout`: how long forming a group may take.
@@ -112,12 +125,25 @@ impl Settings {
         let duration = |key| text(key).map(|stated| value::duration(key, &stated)).transpose();
         Ok(Settings {
             policy: text("policy").map(|stated| value::paths(&stated)).unwrap_or_default(),
+            site: match text("site") {
+                Some(stated) => value::folder("site", &stated)?,
+                None => PathBuf::from(SITE),
+            },
             forced: text("use"),
             disabled: text("disable"),
+            enabled: text("enable"),
             contract,
             strict: match text("strict") {
                 Some(stated) => value::boolean("strict", &stated)?,
                 None => false,
+            },
+            explain: match text("explain") {
+                Some(stated) => value::ops("explain", &stated)?,
+                None => Ops::NONE,
+            },
+            on_divergence: match text("on_divergence") {
+                Some(stated) => value::word("on_divergence", &stated)?,
+                None => OnDivergence::Error,
             },
             node_id: text("node_id").map(|stated| stated.value),
             form_timeout: duration("form_timeout")?,
@@ -132,6 +158,8 @@ impl Settings {
         GroupSettings {
             tag: tag.into(),
             contract: self.contract,
+            on_divergence: self.on_divergence,
+            explain: self.explain,
             backends: BackendSettings {
                 call_deadline: self.call_timeout.unwrap_or(defaults.call_deadline),
                 values: self.backends.clone(),

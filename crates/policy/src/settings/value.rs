@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crossover_core::call::{Op, Ops};
 use crossover_core::vocabulary::UnknownWord;
 
 use super::{SettingsError, Stated};
@@ -45,6 +46,32 @@ pub(super) fn paths(stated: &Stated<String>) -> Vec<PathBuf> {
     stated.value.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
+/// A folder that somebody names must be there: a typo in its path would take its files away.
+pub(super) fn folder(key: &str, stated: &Stated<String>) -> Result<PathBuf, SettingsError> {
+    let path = PathBuf::from(&stated.value);
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(refusal(key, stated, "there is no such folder")),
+    }
+}
+
+/// Ops, with commas between, or `all`.
+pub(super) fn ops(key: &str, stated: &Stated<String>) -> Result<Ops, SettingsError> {
+    words_of(stated)
+        .map(|word| match (word, word.parse::<Op>()) {
+            (EVERY_OP, _) => Ok(Ops::ALL),
+            (_, Ok(op)) => Ok(Ops::of(&[op])),
+            (_, Err(_)) => {
+                let known = Op::NAMES.iter().copied().chain([EVERY_OP]);
+                Err(refusal(key, stated, suggest::help(word, known)))
+            }
+        })
+        .try_fold(Ops::NONE, |ops, more| Ok(ops.union(more?)))
+}
+
+/// Stands for every op.
+const EVERY_OP: &str = "all";
+
 /// A word of a vocabulary.
 pub(super) fn word<W: FromStr<Err = UnknownWord>>(
     key: &str,
@@ -59,8 +86,11 @@ where
     W: FromStr<Err = UnknownWord>,
     S: FromIterator<W>,
 {
-    let words = stated.value.split(',').map(str::trim).filter(|word| !word.is_empty());
-    words.map(|word| parse_word(key, stated, word)).collect()
+    words_of(stated).map(|word| parse_word(key, stated, word)).collect()
+}
+
+fn words_of(stated: &Stated<String>) -> impl Iterator<Item = &str> {
+    stated.value.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
 fn parse_word<W: FromStr<Err = UnknownWord>>(

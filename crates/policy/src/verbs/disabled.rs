@@ -3,21 +3,27 @@
 use crossover_core::policy::{Candidate, Rule};
 use crossover_core::registry::Registry;
 
+use super::rules::names_rule;
 use super::{each_word, resolve};
 use crate::diagnostic::Diagnostic;
 use crate::settings::Stated;
 use crate::target::Target;
 
-/// Reads `ipc,host/one_shot`.
+/// Reads `ipc,host/one_shot`; rules among them are
+/// [`parse_disabled_rules`](super::parse_disabled_rules)' to read.
 pub(crate) fn parse_disabled(
     stated: &Stated<String>,
     registry: &Registry,
 ) -> Result<Vec<Target>, Vec<Diagnostic>> {
-    each_word(stated, |word| {
+    let targets = each_word(stated, |word| {
+        if names_rule(word) {
+            return Ok(None);
+        }
         let target = Target::parse(word);
         resolve(&target, registry)?;
-        Ok(target)
-    })
+        Ok(Some(target))
+    })?;
+    Ok(targets.into_iter().flatten().collect())
 }
 
 /// Takes disabled targets out of chains, and away the rules that have nothing left.

@@ -1,8 +1,12 @@
-//! The operators' verbs: `use` forces a backend or an algorithm, `disable` takes some away. They
-//! are a few words in a variable or an option, not a second policy language.
+//! The operators' verbs: `use` forces a backend or an algorithm, `disable` takes some away, and
+//! `enable` and `disable` switch rules on and off. They are a few words in a variable or an option,
+//! not a second policy language.
 
 mod disabled;
 mod forced;
+mod rules;
+
+use std::ops::Range;
 
 use crossover_core::backend::Algorithm;
 use crossover_core::registry::Registry;
@@ -13,6 +17,7 @@ use crate::target::Target;
 
 pub(crate) use disabled::{disable, parse_disabled};
 pub use forced::Forced;
+pub(crate) use rules::{NamedRule, parse_disabled_rules, parse_enabled};
 
 /// What is wrong with one word.
 struct Mistake {
@@ -37,6 +42,14 @@ fn each_word<T>(
     stated: &Stated<String>,
     mut read: impl FnMut(&str) -> Result<T, Mistake>,
 ) -> Result<Vec<T>, Vec<Diagnostic>> {
+    each_word_at(stated, |word, _| read(word))
+}
+
+/// As [`each_word`], of words and the bytes of the value that they are.
+fn each_word_at<T>(
+    stated: &Stated<String>,
+    mut read: impl FnMut(&str, Range<usize>) -> Result<T, Mistake>,
+) -> Result<Vec<T>, Vec<Diagnostic>> {
     let source = Source { name: stated.origin.to_string(), text: stated.value.clone() };
     let mut values = Vec::new();
     let mut problems = Vec::new();
@@ -48,10 +61,10 @@ fn each_word<T>(
         if word.is_empty() {
             continue;
         }
-        match read(word) {
+        let span = at..at + word.len();
+        match read(word, span.clone()) {
             Ok(value) => values.push(value),
             Err(Mistake { code, message, help }) => {
-                let span = at..at + word.len();
                 problems.push(source.diagnostic(code, span, message, Some(help)));
             }
         }
