@@ -1,21 +1,25 @@
 //! A group comes into being: ranks compare what must agree, exchange facts, and set backends up
 //! by vote. Either it succeeds on every rank or it fails on every rank, with the same sentence.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod bands;
+mod divergence;
+mod preamble;
 
-use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::agreement::{SetupError, SetupFailure, gather, with_setup};
 use crate::backend::Session;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::contract::Contract;
-use crate::digest::{Digest, digest};
+use crate::digest::digest;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::{GroupFacts, RankReport};
 use crate::plan::{Offer, OfferState, Plan, every_kind_of_call};
 use crate::policy::{Layer, Policy, Rule};
-use crate::registry::{BackendStamp, Registration, Registry};
+use crate::registry::{Registration, Registry};
 use crate::settings::GroupSettings;
+
+pub(crate) use bands::bands_in_words;
 
 /// A group that has been formed: what a communicator starts from.
 pub(crate) struct Formed {
@@ -65,7 +69,7 @@ pub(crate) fn form(
     report: RankReport,
     settings: &GroupSettings,
 ) -> Result<Formed, FormError> {
-    compare(boot, &Preamble::of(registry, policy, settings))?;
+    let policy = &*preamble::agree(boot, registry, policy, settings)?;
     let facts = GroupFacts::agree(boot, &settings.tag, report)?;
     let mut offers = Vec::new();
     let mut sessions = Vec::new();
@@ -88,102 +92,6 @@ pub(crate) fn form(
     }
     let plan = Plan::compile(facts.profile().clone(), contract, policy, offers);
     Ok(Formed { facts, plan, sessions })
-}
-
-/// What must be equal on every rank before anything else is worth exchanging.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct Preamble {
-    tag: String,
-    contract: Contract,
-    backends: Vec<BackendStamp>,
-    rules: Vec<RuleStamp>,
-    policy: Digest,
-}
-
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct RuleStamp {
-    id: String,
-    origin: String,
-    digest: Digest,
-}
-
-impl Preamble {
-    fn of(registry: &Registry, policy: &Policy, settings: &GroupSettings) -> Self {
-        let stamp = |r: &Rule| RuleStamp {
-            id: r.id.clone(),
-            origin: r.origin.to_string(),
-            digest: r.digest(),
-        };
-        Preamble {
-            tag: settings.tag.clone(),
-            contract: settings.contract,
-            backends: registry.stamps(),
-            rules: policy.rules().iter().map(stamp).collect(),
-            policy: policy.digest(),
-        }
-    }
-
-    /// The first thing on which another rank differs from rank 0, in words.
-    fn difference(&self, rank: usize, other: &Preamble) -> Option<String> {
-        let says = |what: &str, zero: &dyn std::fmt::Display, odd: &dyn std::fmt::Display| {
-            Some(format!("{what}: rank 0 has {zero}, rank {rank} has {odd}"))
-        };
-        if self.tag != other.tag {
-            return says("the group's name", &quoted(&self.tag), &quoted(&other.tag));
-        }
-        if self.contract != other.contract {
-            let words = |c: &Contract| format!("{} accepting {}", c.determinism, c.accept);
-            return says("the engine's contract", &words(&self.contract), &words(&other.contract));
-        }
-        if let Some((zero, odd)) =
-            first_difference(&self.backends, &other.backends, |b| (&b.id, &b.version, b.digest))
-        {
-            let words = |b: Option<&BackendStamp>| match b {
-                Some(b) => format!("`{}` version {} ({})", b.id, b.version, b.digest),
-                None => "no such backend".to_owned(),
-            };
-            return says("the linked backends", &words(zero), &words(odd));
-        }
-        // Where a rule is written decides nothing: paths and lines may differ.
-        if let Some((zero, odd)) =
-            first_difference(&self.rules, &other.rules, |r| (&r.id, "", r.digest))
-        {
-            let words = |r: Option<&RuleStamp>| match r {
-                Some(r) => format!("rule `{}` of {} ({})", r.id, r.origin, r.digest),
-                None => "no such rule".to_owned(),
-            };
-            return says("the policy", &words(zero), &words(odd));
-        }
-        // Equal rules and unequal digests: the policy's contract, or the order of equal rules.
-        (self.policy != other.policy)
-            .then(|| says("the policy's contract or order", &self.policy, &other.policy))?
-    }
-}
-
-fn quoted(word: &str) -> String {
-    format!("`{word}`")
-}
-
-/// The first entry that is not in both lists alike. `key` is an entry's id and all that must agree.
-fn first_difference<'a, T, K: PartialEq>(
-    zero: &'a [T],
-    odd: &'a [T],
-    key: impl for<'k> Fn(&'k T) -> (&'k String, &'k str, K),
-) -> Option<(Option<&'a T>, Option<&'a T>)> {
-    let find = |list: &'a [T], entry: &T| list.iter().find(|e| key(e).0 == key(entry).0);
-    let differ = |pair: &(Option<&'a T>, Option<&'a T>)| pair.0.map(&key) != pair.1.map(&key);
-    let of_zero = zero.iter().map(|a| (Some(a), find(odd, a)));
-    let of_odd = odd.iter().map(|b| (find(zero, b), Some(b)));
-    of_zero.chain(of_odd).find(differ)
-}
-
-fn compare(boot: &dyn Bootstrap, mine: &Preamble) -> Result<(), FormError> {
-    let all = gather(boot, "compare policies and backends", mine)?;
-    let differs = all.iter().enumerate().find_map(|(rank, other)| all[0].difference(rank, other));
-    match differs {
-        None => Ok(()),
-        Some(what) => Err(FormError::Diverged { what }),
-    }
 }
 
 /// Why this backend need not be set up: a pure function of agreed facts and policy.

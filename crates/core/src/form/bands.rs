@@ -1,0 +1,87 @@
+//! Who serves which sizes of an op, in a few lines: what a group logs of itself when it is asked.
+
+use crate::call::{CallKind, Dtype, Dtypes, Mode, Modes, Op, ReduceOp};
+use crate::plan::Plan;
+
+/// One line for each set of dtypes and modes that are decided alike; of ops that reduce, for sums.
+/// Sizes are input bytes per rank.
+pub(crate) fn bands_in_words(plan: &Plan, op: Op) -> Vec<String> {
+    let mut lines: Vec<(Dtypes, Modes, Vec<Band>)> = Vec::new();
+    for &mode in Mode::ALL {
+        for (dtypes, bands) in decided_alike(plan, op, mode) {
+            match lines.iter_mut().find(|line| (line.0, &line.2) == (dtypes, &bands)) {
+                Some((_, modes, _)) => *modes = modes.union(Modes::of(&[mode])),
+                None => lines.push((dtypes, Modes::of(&[mode]), bands)),
+            }
+        }
+    }
+    let call = if op.reduces() { format!("{op} {}", ReduceOp::Sum) } else { op.to_string() };
+    let line = |(dtypes, modes, bands): &(Dtypes, Modes, Vec<Band>)| {
+        let dtypes = if *dtypes == Dtypes::ALL { "any dtype".into() } else { dtypes.to_string() };
+        let modes = if *modes == Modes::ALL { "any mode".into() } else { modes.to_string() };
+        format!("{call} of {dtypes} ({modes}): {}", in_words(bands))
+    };
+    lines.iter().map(line).collect()
+}
+
+/// From this size on, this target.
+type Band = (u64, Option<String>);
+
+fn decided_alike(plan: &Plan, op: Op, mode: Mode) -> Vec<(Dtypes, Vec<Band>)> {
+    let mut groups: Vec<(Dtypes, Vec<Band>)> = Vec::new();
+    for &dtype in Dtype::ALL {
+        let contract = plan.contract();
+        let bands = plan.sweep(&CallKind { op, dtype, reduce_op: ReduceOp::Sum, mode, contract });
+        match groups.iter_mut().find(|group| group.1 == bands) {
+            Some((dtypes, _)) => *dtypes = dtypes.union(Dtypes::of(&[dtype])),
+            None => groups.push((Dtypes::of(&[dtype]), bands)),
+        }
+    }
+    groups
+}
+
+/// `ipc/one_shot up to 64KiB, ipc/two_shot below 1MiB, then nccl`
+fn in_words(bands: &[Band]) -> String {
+    let ends = bands.iter().skip(1).map(|band| Some(band.0)).chain([None]);
+    let words = bands.iter().zip(ends).map(|((from, target), end)| {
+        let target = target.as_deref().unwrap_or("nothing");
+        match end {
+            None if *from == 0 => target.to_owned(),
+            None => format!("then {target}"),
+            Some(end) if is_whole(end) => format!("{target} below {}", size(end)),
+            Some(end) => format!("{target} up to {}", size(end - 1)),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+
+/// Is it a number of KiB?
+fn is_whole(bytes: u64) -> bool {
+    bytes.is_multiple_of(1 << UNITS[UNITS.len() - 1].1)
+}
+
+fn size(bytes: u64) -> String {
+    let whole = |(_, shift): &&(&str, u32)| bytes != 0 && bytes.is_multiple_of(1 << shift);
+    match UNITS.iter().find(whole) {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes}B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_told_by_their_rounder_ends() {
+        let band = |from, target: &str| (from, (target != "-").then(|| target.to_owned()));
+        assert_eq!(in_words(&[band(0, "copy")]), "copy");
+        assert_eq!(in_words(&[band(0, "-")]), "nothing");
+        let bands = [band(0, "-"), band(1, "a/x"), band(65_537, "a/y"), band(1 << 20, "b")];
+        assert_eq!(in_words(&bands), "nothing up to 0B, a/x up to 64KiB, a/y below 1MiB, then b");
+        let bands = [band(0, "a"), band(1001, "b"), band(3 << 30, "-")];
+        assert_eq!(in_words(&bands), "a up to 1000B, b below 3GiB, then nothing");
+    }
+}
