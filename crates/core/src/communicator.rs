@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::backend::{Abort, EnqueueError, Session};
 use crate::bootstrap::Bootstrap;
-use crate::call::{CallBuffers, CallSig};
+use crate::call::{CallBuffers, CallSig, Ops};
 use crate::counters::{Count, Counters};
 use crate::explain::Explanation;
 use crate::facts::{GroupFacts, RankReport};
-use crate::form::{FormError, form};
+use crate::form::{FormError, bands_in_words, form};
 use crate::plan::{Choice, Plan};
 use crate::policy::Policy;
 use crate::registry::Registry;
@@ -27,6 +27,8 @@ pub struct Communicator {
     facts: GroupFacts,
     plan: Plan,
     counters: Counters,
+    /// Of which ops this rank tells what is decided.
+    told: Ops,
     aborts: AbortHandle,
     inner: Mutex<Inner>,
 }
@@ -108,16 +110,22 @@ impl Communicator {
     ) -> Result<Self, FormError> {
         let formed = form(boot, registry, policy, report, settings)?;
         let rank = boot.rank();
+        // What is the same on every rank is told once.
+        let told = if rank == 0 { settings.explain } else { Ops::NONE };
         if rank == 0 {
             let profile = formed.facts.profile();
             let (tag, world, topology) = (&profile.tag, profile.world, profile.topology.name());
-            let policy = policy.digest();
+            let policy = formed.plan.policy_digest();
             tracing::info!(target: "crossover::form", tag, world, topology, %policy, "group formed");
+        }
+        for line in told.iter().flat_map(|op| bands_in_words(&formed.plan, op)) {
+            tracing::info!(target: "crossover::explain", "`{}`: {line}", settings.tag);
         }
         let open = formed.sessions.iter().flatten();
         Ok(Communicator {
             rank,
             counters: Counters::new(formed.plan.offers()),
+            told,
             aborts: AbortHandle { sessions: open.map(|s| s.abort_handle()).collect() },
             facts: formed.facts,
             plan: formed.plan,
@@ -178,7 +186,9 @@ impl Communicator {
         let mut inner = self.lock();
         inner.usable()?;
         inner.seq += 1;
-        self.counters.count(call.op, choice, call.bytes());
+        if self.counters.count(call.op, choice, call.bytes()) {
+            self.tell(call, choice);
+        }
         let (offer, algorithm) = match choice {
             Choice::Copy => {
                 // SAFETY: with one rank, input and output are of equal size for every op; the
@@ -224,6 +234,24 @@ impl Communicator {
             }
         }
         first_error.map_or(Ok(()), |e| Err(CallError::Failed(e)))
+    }
+
+    /// The first time that a target serves an op in a bucket of sizes, says so.
+    #[cold]
+    fn tell(&self, call: &CallSig<'_>, choice: Choice) {
+        let decision = || {
+            let tag = &self.facts.profile().tag;
+            let (call, bytes) = (in_words(call), call.bytes());
+            let target = self.plan.name_of(choice);
+            let by = self.plan.rule_of(choice).map(|rule| {
+                format!(" by rule `{}` of layer {} at {}", rule.id, rule.layer, rule.origin)
+            });
+            format!("`{tag}`: {call}, {bytes} B: {target}{}", by.unwrap_or_default())
+        };
+        match self.told.contains(call.op) {
+            true => tracing::info!(target: "crossover::explain", "{}", decision()),
+            false => tracing::debug!(target: "crossover::explain", "{}", decision()),
+        }
     }
 
     /// A session that panicked in the middle of a call may be anywhere: the group is poisoned.

@@ -52,8 +52,9 @@ impl Counters {
         Counters { targets, first, cells }
     }
 
-    /// Counts a call. Its caller holds the communicator's lock, so a load and a store suffice.
-    pub(crate) fn count(&self, op: Op, choice: Choice, bytes: u64) {
+    /// Counts a call, and says whether it is the first of its cell. Its caller holds the
+    /// communicator's lock, so a load and a store suffice.
+    pub(crate) fn count(&self, op: Op, choice: Choice, bytes: u64) -> bool {
         let target = match choice {
             Choice::Copy => 0,
             Choice::Serve { offer, algorithm, .. } => {
@@ -62,8 +63,10 @@ impl Counters {
         };
         let bucket = (u64::BITS - bytes.leading_zeros()) as usize;
         let cell = &self.cells[(target * Op::ALL.len() + op as usize) * BUCKETS + bucket];
-        cell.calls.store(cell.calls.load(Relaxed) + 1, Relaxed);
+        let before = cell.calls.load(Relaxed);
+        cell.calls.store(before + 1, Relaxed);
         cell.bytes.store(cell.bytes.load(Relaxed) + bytes, Relaxed);
+        before == 0
     }
 
     /// Every cell that is not zero.
