@@ -169,17 +169,8 @@ fn a_choice_that_one_rank_alone_forces_is_a_difference_of_policies() {
 
 #[test]
 fn each_key_that_differs_is_named() {
-    let cases: [(&str, fn(&mut Rule)); 5] = [
-        ("layer", |r| r.layer = Layer::Site),
-        ("`priority`", |r| r.priority = 1),
-        ("`last`", |r| r.last = true),
-        ("`match`", |r| r.when = Match { world: Some(vec![(2, 2)]), ..Match::default() }),
-        ("`priority`, `chain`", |r| {
-            r.priority = 1;
-            r.chain[0].bytes.high = Some(4097);
-        }),
-    ];
-    for (want, change) in cases {
+    #[track_caller]
+    fn check(want: &str, change: impl Fn(&mut Rule) + Sync) {
         let told = error(2, |rank| {
             let mut rules = usual(rank);
             if rank == 1 {
@@ -190,6 +181,14 @@ fn each_key_that_differs_is_named() {
         let end = format!(", and they differ in {want}");
         assert!(told.contains("rule `small` of rank1.toml:3") && told.ends_with(&end), "{told}");
     }
+    check("layer", |r| r.layer = Layer::Site);
+    check("`priority`", |r| r.priority = 1);
+    check("`last`", |r| r.last = true);
+    check("`match`", |r| r.when = Match { world: Some(vec![(2, 2)]), ..Match::default() });
+    check("`priority`, `chain`", |r| {
+        r.priority = 1;
+        r.chain[0].bytes.high = Some(4097);
+    });
 }
 
 #[test]
