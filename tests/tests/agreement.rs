@@ -270,6 +270,24 @@ fn a_forced_backend_that_cannot_be_had_is_an_error_on_all() {
 }
 
 #[test]
+fn a_setting_that_one_rank_has_wrong_is_an_error_on_all_and_no_reason_to_take_another_backend() {
+    let mut policy = chain();
+    let mut rule = policy.rules()[0].clone();
+    rule.chain.reverse(); // the host, and then one that could be had
+    policy = Policy::new(Contract::DEFAULT, vec![rule]);
+    let plan = Plan { policy, ..fragile_plan("none", 0, "error") };
+    let plan_of =
+        |rank| if rank == 1 { plan.clone().set("host.chunk", "65") } else { plan.clone() };
+    let errors = try_run(3, plan_of, |formed| {
+        let error = crossover::Error::from(formed.expect_err("it is wrongly set"));
+        (error.to_string(), error.exit_code())
+    });
+    let want = "rank 1 could not read its host settings: setting host.chunk is `65`: \
+                it must be a multiple of 64 B from 1024B to 64MiB, such as `256KiB`";
+    assert_eq!(errors, vec![(want.to_owned(), 2); 3]);
+}
+
+#[test]
 fn a_registry_that_differs_is_named() {
     let plan_of = |rank| {
         let descriptor = if rank == 2 { &OTHER_FRAGILE } else { &FRAGILE };

@@ -37,8 +37,7 @@ impl Backend for Host {
 pub(crate) fn open<'g>(
     setup: &mut Setup<'g>,
 ) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
-    let asked = setup
-        .step("read its host settings", nothing(), |here, ()| settings::chunk(here.settings()))?;
+    let asked = setup.read("read its host settings", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;

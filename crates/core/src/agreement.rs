@@ -117,11 +117,13 @@ pub struct SetupError(pub(crate) SetupFailure);
 #[derive(Debug)]
 pub(crate) enum SetupFailure {
     Voted(StepFailed),
+    /// A setting has a value that the backend does not take.
+    Misset(StepFailed),
     ControlPlane(BootstrapError),
 }
 
 /// The outcome of a vote in which at least one rank said no; the same on every rank.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("rank {rank} could not {step}: {why}")]
 pub struct StepFailed {
     /// The lowest rank that said no.
@@ -216,6 +218,23 @@ impl<'g> Setup<'g> {
             Ok(value) => Ok(Local(value)),
             Err(_) => unreachable!("the vote passed although this rank voted no"),
         }
+    }
+
+    /// Reads settings on every rank, then votes, as [`Setup::step`] does. A backend that is wrongly
+    /// set is no backend that cannot be had: no other one replaces it, and the group does not form.
+    ///
+    /// # Errors
+    ///
+    /// Some rank has a value that `read` refuses, or the control plane failed.
+    pub fn read<U: 'static>(
+        &mut self,
+        what: &str,
+        read: fn(&BackendSettings) -> Result<U, StepError>,
+    ) -> Result<Local<U>, SetupError> {
+        self.step(what, Local(()), move |here, ()| read(here.settings())).map_err(|e| match e.0 {
+            SetupFailure::Voted(failed) => SetupError(SetupFailure::Misset(failed)),
+            other => SetupError(other),
+        })
     }
 
     /// Does local work on every rank and exchanges its results; tagged, so that a failed rank's

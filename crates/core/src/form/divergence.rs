@@ -31,7 +31,7 @@ pub(super) fn settle(
         OnDivergence::AdoptRank0 => {
             if let Some(what) = what {
                 let why = FormError::Diverged { what };
-                tracing::warn!(target: "crossover::form", rank, "{why}; rank {rank} takes rank 0's");
+                tracing::warn!(target: "crossover::form", "{why}; rank {rank} takes rank 0's");
             }
             Ok(zero)
         }

@@ -7,7 +7,9 @@ mod preamble;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::agreement::{SetupError, SetupFailure, gather, with_setup};
+use serde::{Deserialize, Serialize};
+
+use crate::agreement::{SetupError, SetupFailure, StepFailed, gather, with_setup};
 use crate::backend::Session;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::contract::Contract;
@@ -52,6 +54,9 @@ pub enum FormError {
         /// Why not.
         why: String,
     },
+    /// A rank's setting for a backend has a value that the backend does not take.
+    #[error(transparent)]
+    Misset(StepFailed),
     /// The policy names only backends that are not available to this group.
     #[error("no backend is available to this group of {world}: {why}")]
     NoBackend {
@@ -119,6 +124,15 @@ fn refused_at_sight(entry: &Registration, policy: &Policy, facts: &GroupFacts) -
     })
 }
 
+/// Why a rank has not set a backend up: its vote.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+enum NotSetUp {
+    /// The backend cannot be had.
+    Failed(String),
+    /// It is wrongly set.
+    Misset(StepFailed),
+}
+
 /// Sets a backend up, everywhere or nowhere.
 fn set_up(
     boot: &dyn Bootstrap,
@@ -134,21 +148,28 @@ fn set_up(
     }));
     let mine = match outcome {
         Ok(Ok(ready)) => Ok(ready),
-        Ok(Err(SetupError(SetupFailure::Voted(failed)))) => Err(failed.to_string()),
+        Ok(Err(SetupError(SetupFailure::Voted(failed)))) => {
+            Err(NotSetUp::Failed(failed.to_string()))
+        }
+        Ok(Err(SetupError(SetupFailure::Misset(failed)))) => Err(NotSetUp::Misset(failed)),
         Ok(Err(SetupError(SetupFailure::ControlPlane(e)))) => return Err(e.into()),
-        Err(_) => Err(format!("rank {} panicked between two steps", boot.rank())),
+        Err(_) => Err(NotSetUp::Failed(format!("rank {} panicked between two steps", boot.rank()))),
     };
     // A backend that swallowed an error, or panicked after its last step, is caught here.
     let vote = mine.as_ref().map(|(capacity, _)| *capacity).map_err(Clone::clone);
     let id = entry.descriptor.id;
     let all = gather(boot, &format!("finish setting up `{id}`"), &vote)?;
-    if let Some(got) = all.iter().find_map(|vote| vote.as_ref().err()) {
-        let want = "set-up on every rank".to_owned();
-        let refusal = Refusal { clause: Clause::Setup, want, got: got.clone() };
-        return Ok((OfferState::Unavailable(refusal), None));
+    match all.iter().find_map(|vote| vote.as_ref().err()) {
+        Some(NotSetUp::Failed(got)) => {
+            let want = "set-up on every rank".to_owned();
+            let refusal = Refusal { clause: Clause::Setup, want, got: got.clone() };
+            return Ok((OfferState::Unavailable(refusal), None));
+        }
+        Some(NotSetUp::Misset(failed)) => return Err(FormError::Misset(failed.clone())),
+        None => {}
     }
     if let Some(odd) = all.iter().position(|vote| *vote != all[0]) {
-        let bytes = |vote: &Result<u64, String>| vote.clone().unwrap_or(0);
+        let bytes = |vote: &Result<u64, NotSetUp>| vote.clone().unwrap_or(0);
         let (zero, theirs) = (bytes(&all[0]), bytes(&all[odd]));
         let what =
             format!("the capacity of `{id}`: rank 0 has {zero} B, rank {odd} has {theirs} B");
