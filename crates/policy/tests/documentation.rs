@@ -1,10 +1,10 @@
-//! The policies in `policies/README.md` are right.
+//! The policies in `docs/policy.md` are right.
 
 mod support;
 
 #[test]
 fn every_policy_in_the_documentation_loads() {
-    let text = include_str!("../../../policies/README.md");
+    let text = include_str!("../../../docs/policy.md");
     let blocks: Vec<&str> = text.split("```toml\n").skip(1).collect();
     assert!(blocks.len() >= 3);
     for block in blocks {
