@@ -1,5 +1,7 @@
 //! Why a call takes its path: the decision itself, told.
 
+use std::collections::HashSet;
+
 use crate::backend::Descriptor;
 use crate::call::{CallKind, CallSig};
 use crate::eligibility::{Clause, Refusal};
@@ -113,12 +115,11 @@ impl Plan {
     /// Who serves which sizes: the first size of each band and its target, ascending from 0.
     /// Sizes are taken to be multiples of whatever a kernel wants.
     pub fn sweep(&self, call: &CallKind) -> Vec<(u64, Option<String>)> {
-        let call = &self.narrowed(call);
         let mut bands: Vec<(u64, Option<String>)> = Vec::new();
-        for point in self.breakpoints(call.op) {
-            let target = self.decide_as(call, point, 0).map(|c| self.name_of(c));
+        for (from, choice) in self.bands(call, 0) {
+            let target = choice.map(|c| self.name_of(c));
             if bands.last().map(|(_, t)| t) != Some(&target) {
-                bands.push((point, target));
+                bands.push((from, target));
             }
         }
         bands
@@ -145,7 +146,7 @@ impl Plan {
     }
 
     fn considered(&self, call: &CallKind, bytes: u64, choice: Option<Choice>) -> Vec<Considered> {
-        let reached: Vec<u32> = self.reached(call).map(|(at, _)| at).collect();
+        let reached: HashSet<u32> = self.reached(call).map(|(at, _)| at).collect();
         let chosen = match choice {
             Some(Choice::Serve { candidate, .. }) => Some(candidate),
             Some(Choice::Copy) => Some(0), // a group of one reaches no candidate
@@ -153,7 +154,7 @@ impl Plan {
         };
         let copies = choice == Some(Choice::Copy);
         (0..)
-            .zip(self.candidates())
+            .zip(self.steps())
             .map(|(at, step)| {
                 let rule = &self.rules()[step.rule as usize];
                 let written = &rule.chain[step.written as usize];
@@ -247,16 +248,22 @@ impl Plan {
     /// taken to meet the multiples that `bytes` meets: between two whole packs of a kernel that
     /// takes only whole ones, another serves, and no band would hold for more than one size.
     fn band_around(&self, call: &CallKind, bytes: u64) -> ((u64, Option<u64>), Option<Next>) {
-        let target = |point| self.decide_as(call, point, bytes).map(|c| self.name_of(c));
-        let here = target(bytes);
-        let points = self.breakpoints(call.op);
-        let (below, above): (Vec<u64>, Vec<u64>) = points.iter().partition(|p| **p <= bytes);
-        let alike = below.into_iter().rev().take_while(|p| target(*p) == here);
-        let from = alike.last().unwrap_or(bytes);
-        let next = above.into_iter().map(|at| Next { at, target: target(at) });
-        match next.into_iter().find(|next| next.target != here) {
+        let bands = self.bands(call, bytes);
+        // What two algorithms are called tells them apart, not which rule named them.
+        let served_by = |choice: Option<Choice>| match choice? {
+            Choice::Copy => Some(None),
+            Choice::Serve { offer, algorithm, .. } => Some(Some((offer, algorithm))),
+        };
+        let (below, above) = bands.split_at(bands.partition_point(|(from, _)| *from <= bytes));
+        let here = below.last().and_then(|(_, choice)| served_by(*choice));
+        let alike = |band: &&(u64, Option<Choice>)| served_by(band.1) == here;
+        let from = below.iter().rev().take_while(alike).last().map_or(bytes, |(from, _)| *from);
+        match above.iter().find(|band| !alike(band)) {
             None => ((from, None), None),
-            Some(next) => ((from, Some(next.at - 1)), Some(next)),
+            Some((at, choice)) => {
+                let target = choice.map(|c| self.name_of(c));
+                ((from, Some(at - 1)), Some(Next { at: *at, target }))
+            }
         }
     }
 }

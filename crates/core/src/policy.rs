@@ -315,13 +315,26 @@ impl Match {
 
     /// The first key that this group and call do not meet. Pure, and free of allocation.
     pub fn failing(&self, group: &GroupProfile, call: &CallKind) -> Option<&'static str> {
-        fn misses<T>(key: &Option<T>, meets: impl FnOnce(&T) -> bool) -> bool {
-            key.as_ref().is_some_and(|key| !meets(key))
-        }
+        let [op, dtype, reduce_op, mode] = self.missed_by_call(call);
+        let [arch, device, world, nodes, topology, tag, caps] = self.missed_by_group(group);
+        let missed = [op, arch, device, world, nodes, topology, tag, caps, dtype, reduce_op, mode];
+        missed.iter().position(|missed| *missed).map(|at| self.keys()[at].0)
+    }
+
+    /// Does this group meet all keys that are about groups?
+    pub(crate) fn fits_group(&self, group: &GroupProfile) -> bool {
+        !self.missed_by_group(group).contains(&true)
+    }
+
+    /// Does this call meet all keys that are about calls?
+    pub(crate) fn fits_call(&self, call: &CallKind) -> bool {
+        !self.missed_by_call(call).contains(&true)
+    }
+
+    fn missed_by_group(&self, group: &GroupProfile) -> [bool; 7] {
         let within =
             |ranges: &Vec<(u32, u32)>, n| ranges.iter().any(|(a, b)| (*a..=*b).contains(&n));
-        let failed = [
-            misses(&self.op, |set| set.contains(call.op)),
+        [
             misses(&self.arch, |list| list.iter().any(|a| arch_matches(a, &group.arch))),
             misses(&self.device, |list| list.contains(&group.device)),
             misses(&self.world, |ranges| within(ranges, group.world)),
@@ -329,12 +342,21 @@ impl Match {
             misses(&self.topology, |set| set.contains(group.topology)),
             misses(&self.group, |list| list.contains(&group.tag)),
             misses(&self.caps, |set| group.caps.covers(*set)),
+        ]
+    }
+
+    fn missed_by_call(&self, call: &CallKind) -> [bool; 4] {
+        [
+            misses(&self.op, |set| set.contains(call.op)),
             misses(&self.dtype, |set| set.contains(call.dtype)),
             misses(&self.reduce_op, |set| !call.op.reduces() || set.contains(call.reduce_op)),
             misses(&self.mode, |set| set.contains(call.mode)),
-        ];
-        failed.iter().position(|f| *f).map(|at| self.keys()[at].0)
+        ]
     }
+}
+
+fn misses<T>(key: &Option<T>, meets: impl FnOnce(&T) -> bool) -> bool {
+    key.as_ref().is_some_and(|key| !meets(key))
 }
 
 /// Does an architecture match what a policy writes: exactly, or as a family (`sm10x`)?
