@@ -38,6 +38,10 @@ pub enum Code {
     Contract,
     /// E016: an `[[expect]]` that is not met.
     Expectation,
+    /// E020: what another system's file says is malformed, or names what that system does not have.
+    Foreign,
+    /// W021: what another system's file says, and a policy does not or not quite.
+    Loss,
 }
 
 /// How bad a finding is.
@@ -68,13 +72,17 @@ impl Code {
             Code::ForeignEvidence => "W014",
             Code::Contract => "E015",
             Code::Expectation => "E016",
+            Code::Foreign => "E020",
+            Code::Loss => "W021",
         }
     }
 
     /// How bad it is.
     pub const fn severity(self) -> Severity {
         match self {
-            Code::NeverChosen | Code::Flapping | Code::ForeignEvidence => Severity::Warning,
+            Code::NeverChosen | Code::Flapping | Code::ForeignEvidence | Code::Loss => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }
@@ -138,7 +146,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// A text to be parsed, and the name by which people know it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: String,

@@ -10,8 +10,12 @@
 
 pub mod bytes;
 mod diagnostic;
+mod effective;
 pub mod explain;
 mod file;
+mod group;
+mod loading;
+mod provenance;
 mod settings;
 mod shipped;
 mod sources;
@@ -21,7 +25,10 @@ mod target;
 mod verbs;
 
 pub use diagnostic::{Code, Diagnostic, Severity};
+pub use effective::Effective;
+pub use group::StatedGroup;
+pub use provenance::{Preset, Statement};
 pub use settings::{Override, Settings, SettingsError, Stated};
-pub use sources::{Effective, PolicyError, Sources};
+pub use sources::{PolicyError, Sources};
 pub use target::Target;
 pub use verbs::Forced;

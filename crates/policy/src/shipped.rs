@@ -1,59 +1,135 @@
-//! The policies that are compiled in: the floor, and one pack for each architecture that has been
-//! measured.
+//! The policies that are compiled in: the floor, one pack for each architecture that has been
+//! measured, and files that packs and users include.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
+use std::sync::LazyLock;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::diagnostic::Source;
 
 /// A compiled-in policy file.
+#[derive(Debug)]
 pub(crate) struct Shipped {
-    /// The architecture that it is for.
-    arch: &'static str,
-    /// Its path in the repository, so that a person finds the line that a message names.
-    file: &'static str,
+    /// The architecture whose pack it is.
+    arch: Option<&'static str>,
+    /// Its path below `policies/`, by which others name it behind `shipped:`.
+    pub(crate) path: &'static str,
     text: &'static str,
 }
 
-pub(crate) const FLOOR: Shipped = Shipped {
-    arch: "",
-    file: "policies/default.toml",
-    text: include_str!("../../../policies/default.toml"),
-};
+/// `shipped!("file.toml")`, or `shipped!("file.toml", "arch")` for the pack of an architecture.
+macro_rules! shipped {
+    ($path:literal) => {
+        shipped!(@ $path, None)
+    };
+    ($path:literal, $arch:literal) => {
+        shipped!(@ $path, Some($arch))
+    };
+    (@ $path:literal, $arch:expr) => {
+        Shipped {
+            arch: $arch,
+            path: $path,
+            text: include_str!(concat!("../../../policies/", $path)),
+        }
+    };
+}
 
-/// A new pack is one more entry.
-const PACKS: &[Shipped] = &[Shipped {
-    arch: "host",
-    file: "policies/host.toml",
-    text: include_str!("../../../policies/host.toml"),
-}];
+pub(crate) const FLOOR: &Shipped = &shipped!("default.toml");
+
+/// A new file is one more line.
+const SHIPPED: &[&Shipped] = &[FLOOR, &shipped!("host.toml", "host")];
+
+/// How a path names a shipped file, wherever it is written.
+pub(crate) const PREFIX: &str = "shipped:";
 
 impl Shipped {
     pub(crate) fn source(&self) -> Source {
-        Source { name: self.file.to_owned(), text: self.text.to_owned() }
+        // As it lies in the repository, so that a person finds the line that a message names.
+        Source { name: format!("policies/{}", self.path), text: self.text.to_owned() }
     }
+
+    /// The file that this one means by a path, and what that path is below `policies/`.
+    pub(crate) fn sibling(&self, path: &str) -> (String, Option<&'static Shipped>) {
+        let folder = Path::new(self.path).parent().unwrap_or(Path::new(""));
+        let mut parts: Vec<String> = Vec::new();
+        for part in folder.join(path).components() {
+            match part {
+                Component::ParentDir => drop(parts.pop()),
+                Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
+                _ => {}
+            }
+        }
+        let path = parts.join("/");
+        let found = named(&path);
+        (path, found)
+    }
+}
+
+/// The shipped file of this path below `policies/`.
+pub(crate) fn named(path: &str) -> Option<&'static Shipped> {
+    SHIPPED.iter().copied().find(|shipped| shipped.path == path)
+}
+
+/// The paths of all of them.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|shipped| shipped.path)
 }
 
 /// The pack for an architecture: its own, else that of its family's base (`sm103` runs as `sm100`
 /// does); that of another family never.
 pub(crate) fn pack_for(arch: &str) -> Option<&'static Shipped> {
-    find(PACKS, arch)
+    find(SHIPPED, arch)
 }
 
-/// The ids of the rules of every pack. A user's file may be shared between machines, and change
-/// rules of packs that are not in force on all of them.
-pub(crate) fn shipped_rule_ids() -> Vec<String> {
-    let mut ids = Vec::new();
-    for pack in PACKS {
-        let rules = toml::de::DeTable::parse(pack.text).ok();
-        let rules =
-            rules.as_ref().and_then(|root| root.get_ref().get("rule")?.get_ref().as_table());
-        ids.extend(rules.into_iter().flatten().map(|(id, _)| id.get_ref().to_string()));
+/// Does some pack have a rule, a table or a row of this id, be it in force here or not? A user's
+/// file may be shared between machines, and change rules of packs that are not in force on all of
+/// them.
+pub(crate) fn is_in_a_pack(id: &str) -> bool {
+    static IDS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let mut ids = BTreeSet::new();
+        let mut seen = Vec::new();
+        let mut left: Vec<_> = SHIPPED.iter().copied().filter(|s| s.arch.is_some()).collect();
+        while let Some(shipped) = left.pop() {
+            if !seen.contains(&shipped.path) {
+                seen.push(shipped.path);
+                left.extend(collect_ids(shipped, &mut ids));
+            }
+        }
+        ids
+    });
+    IDS.contains(id)
+}
+
+/// Adds the ids in a file; returns what it includes.
+fn collect_ids(shipped: &Shipped, ids: &mut BTreeSet<String>) -> Vec<&'static Shipped> {
+    let Ok(root) = DeTable::parse(shipped.text) else { return Vec::new() };
+    let root = root.get_ref();
+    ids.extend(entries(root, "rule").map(|(id, _)| id.get_ref().to_string()));
+    for (id, table) in entries(root, "table") {
+        ids.insert(id.get_ref().to_string());
+        let rows = table.get_ref().as_table().into_iter().flat_map(|table| entries(table, "rows"));
+        ids.extend(rows.map(|(row, _)| crate::file::row_id(id.get_ref(), row.get_ref())));
     }
-    ids
+    let includes = root.get("include").and_then(|value| value.get_ref().as_array());
+    let paths = includes.into_iter().flatten().filter_map(|path| path.get_ref().as_str());
+    paths.filter_map(|path| shipped.sibling(path).1).collect()
 }
 
-fn find<'p>(packs: &'p [Shipped], arch: &str) -> Option<&'p Shipped> {
+fn entries<'t, 'i>(
+    table: &'t DeTable<'i>,
+    key: &str,
+) -> impl Iterator<Item = (&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
+    let below = table.get(key).and_then(|value| value.get_ref().as_table());
+    below.into_iter().flatten()
+}
+
+fn find(packs: &[&'static Shipped], arch: &str) -> Option<&'static Shipped> {
     // ROCm appends features: `gfx942:sramecc+:xnack-`.
     let arch = arch.split(':').next().unwrap_or(arch);
-    let exactly = |arch: &str| packs.iter().find(|pack| pack.arch == arch);
+    let exactly = |arch: &str| packs.iter().copied().find(|pack| pack.arch == Some(arch));
     exactly(arch).or_else(|| exactly(&family_base(arch)?))
 }
 
@@ -68,23 +144,60 @@ mod tests {
     use super::*;
 
     const fn pack(arch: &'static str) -> Shipped {
-        Shipped { arch, file: "", text: "" }
+        Shipped { arch: Some(arch), path: "", text: "" }
     }
 
     #[test]
     fn exact_then_family_base_then_none() {
-        let two = [pack("sm90"), pack("sm100"), pack("gfx942")];
-        let three = [pack("sm90"), pack("sm100"), pack("sm103"), pack("gfx942")];
-        let found = |packs: &[Shipped], arch: &str| find(packs, arch).map(|p| p.arch);
-        assert_eq!(found(&two, "sm103"), Some("sm100"));
-        assert_eq!(found(&three, "sm103"), Some("sm103"));
-        assert_eq!(found(&two, "sm90"), Some("sm90"));
-        assert_eq!(found(&two, "sm120"), None);
-        assert_eq!(found(&two, "sm80"), None);
-        assert_eq!(found(&two, "gfx942:sramecc+:xnack-"), Some("gfx942"));
-        assert_eq!(found(&two, "gfx950"), None);
-        assert_eq!(found(&two, "host"), None);
-        assert_eq!(found(&two, ""), None);
-        assert_eq!(found(&two, "mixed"), None);
+        static PACKS: [Shipped; 4] = [pack("sm90"), pack("sm100"), pack("gfx942"), pack("sm103")];
+        let all: Vec<&'static Shipped> = PACKS.iter().collect();
+        let found = |packs: &[&'static Shipped], arch: &str| find(packs, arch).and_then(|p| p.arch);
+        assert_eq!(found(&all[..3], "sm103"), Some("sm100"));
+        assert_eq!(found(&all, "sm103"), Some("sm103"));
+        assert_eq!(found(&all, "sm90"), Some("sm90"));
+        assert_eq!(found(&all, "sm120"), None);
+        assert_eq!(found(&all, "sm80"), None);
+        assert_eq!(found(&all, "gfx942:sramecc+:xnack-"), Some("gfx942"));
+        assert_eq!(found(&all, "gfx950"), None);
+        assert_eq!(found(&all, "host"), None);
+        assert_eq!(found(&all, ""), None);
+        assert_eq!(found(&all, "mixed"), None);
+    }
+
+    #[test]
+    fn every_policy_of_the_repository_is_shipped() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+        let mut files = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the folder of policies") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|end| end == "toml") {
+                    let below = path.strip_prefix(&root).expect("below it");
+                    files.push(below.display().to_string());
+                }
+            }
+        }
+        files.sort();
+        let mut shipped: Vec<&str> = paths().collect();
+        shipped.sort_unstable();
+        assert_eq!(files, shipped, "a file of policies/ that is not in this table, or twice in it");
+    }
+
+    #[test]
+    fn shipped_files_name_one_another_by_relative_paths() {
+        let nested = Shipped { arch: None, path: "ported/one.toml", text: "" };
+        assert_eq!(nested.sibling("two.toml").0, "ported/two.toml");
+        assert_eq!(nested.sibling("../host.toml").1.map(|s| s.path), Some("host.toml"));
+        assert_eq!(nested.sibling("./a/../../host.toml").1.map(|s| s.path), Some("host.toml"));
+    }
+
+    #[test]
+    fn ids_of_packs_are_known_wherever_one_is() {
+        assert!(is_in_a_pack("host-all-reduce-2"));
+        assert!(!is_in_a_pack("floor"), "the floor is in force everywhere");
+        assert!(!is_in_a_pack("host-all-reduce"));
     }
 }

@@ -2,74 +2,28 @@
 
 use std::path::PathBuf;
 
-use crossover_core::call::CallKind;
-use crossover_core::facts::GroupProfile;
-use crossover_core::policy::{Layer, Origin, Policy, Rule};
+use crossover_core::policy::{Layer, Policy};
 use crossover_core::registry::Registry;
 
-use crate::diagnostic::{Code, Diagnostic, Source};
-use crate::file::Document;
+use crate::diagnostic::Diagnostic;
+use crate::effective::Effective;
+use crate::loading::{Laid, Loader, Location};
 use crate::settings::{Settings, Stated};
-use crate::shipped::{FLOOR, pack_for, shipped_rule_ids};
-use crate::stack::stack;
-use crate::target::Target;
-use crate::verbs::{Forced, disable, parse_disabled};
+use crate::shipped::{FLOOR, pack_for};
+use crate::stack::Stack;
+use crate::verbs::{Forced, disable, parse_disabled, parse_disabled_rules, parse_enabled};
 
 /// Where the policy of a group comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Whose pack; none if `None`.
     arch: Option<String>,
+    /// The node's own files; none if `None`.
+    site: Option<PathBuf>,
     files: Vec<PathBuf>,
     forced: Option<Stated<String>>,
     disabled: Option<Stated<String>>,
-}
-
-/// The policy in force, and what of it was forced.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Effective {
-    /// What the core compiles. Chains no longer name what is disabled, so that its digest differs
-    /// where ranks disable different things.
-    pub policy: Policy,
-    /// Choices that forming a group must honour or fail.
-    pub forced: Vec<Forced>,
-    /// Backends and algorithms that are switched off.
-    pub disabled: Vec<Target>,
-    /// The policy's own tests, from all files.
-    pub(crate) expects: Vec<Expect>,
-}
-
-/// An `[[expect]]` block: a call of a group, and who must serve it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Expect {
-    /// Where it is written.
-    pub(crate) origin: Origin,
-    /// The group; what the block leaves out is as `crossover explain` has it.
-    pub(crate) group: GroupProfile,
-    /// The call, with the contract that the block states for the engine.
-    pub(crate) call: CallKind,
-    /// Its input bytes per rank.
-    pub(crate) bytes: u64,
-    /// `backend/algorithm`, or a backend that serves by any of its algorithms; `None` if nothing
-    /// must serve (`use = "none"`).
-    pub(crate) target: Option<Target>,
-}
-
-impl Effective {
-    /// A finding about a rule, or about a candidate of its chain (counted from 0), at the place
-    /// where that is written.
-    pub(crate) fn finding(
-        &self,
-        code: Code,
-        rule: &Rule,
-        _candidate: Option<usize>,
-        message: String,
-        help: Option<String>,
-    ) -> Diagnostic {
-        let source = Source { name: rule.origin.file.clone(), text: String::new() };
-        source.diagnostic(code, 0..0, message, help)
-    }
+    enabled: Option<Stated<String>>,
 }
 
 /// The policy could not be put together.
@@ -79,9 +33,26 @@ pub enum PolicyError {
     /// There are mistakes: all of them, in all files.
     #[error("{}", all_of(.0))]
     Mistakes(Vec<Diagnostic>),
+    /// No such file is compiled in.
+    #[error("no policy `shipped:{name}` is compiled in; {help}")]
+    NotShipped {
+        /// What stands behind `shipped:`.
+        name: String,
+        /// The nearest, and all of them.
+        help: String,
+    },
     /// A file cannot be read.
     #[error("the policy file {} cannot be read: {error}", path.display())]
     Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// A folder of files cannot be read.
+    #[error("the folder of policies {} cannot be read: {error}", path.display())]
+    UnreadableFolder {
         /// Which.
         path: PathBuf,
         /// Why.
@@ -96,19 +67,35 @@ impl Sources {
         Sources { arch: Some(arch.into()), ..Sources::default() }
     }
 
-    /// What is shipped for an architecture, and what the settings add: files, `use`, `disable`.
+    /// What is shipped for an architecture, what the node has, and what the settings add: files,
+    /// `use`, `disable`, `enable`.
     pub fn of(settings: &Settings, arch: impl Into<String>) -> Sources {
         Sources {
+            site: Some(settings.site.clone()),
             files: settings.policy.clone(),
             forced: settings.forced.clone(),
             disabled: settings.disabled.clone(),
+            enabled: settings.enabled.clone(),
             ..Sources::shipped(arch)
         }
     }
 
-    /// The floor and these files alone: no pack, and nothing from the environment.
+    /// The floor and these files alone: no pack, and nothing of the node or from the environment.
+    /// A path `shipped:ported/vllm.toml` names a file that is compiled in.
     pub fn isolated(files: Vec<PathBuf>) -> Sources {
         Sources { files, ..Sources::default() }
+    }
+
+    /// Adds the node's own files: `policy.d/*.toml` of this folder, sorted by name, as the layer
+    /// `site`, and `tuned.d/*.toml` as the layer `tuned`. A folder that is not there has none.
+    #[must_use]
+    pub fn with_site(self, folder: PathBuf) -> Sources {
+        Sources { site: Some(folder), ..self }
+    }
+
+    /// The same on another architecture: with its pack, unless these have no pack.
+    pub(crate) fn on_arch(&self, arch: &str) -> Sources {
+        Sources { arch: self.arch.as_ref().map(|_| arch.to_owned()), ..self.clone() }
     }
 
     /// Reads and stacks them. What backends are called is looked up in `registry`.
@@ -117,22 +104,24 @@ impl Sources {
     ///
     /// A file cannot be read, or there are mistakes: all of them are in the error.
     pub fn load(&self, registry: &Registry) -> Result<Effective, PolicyError> {
-        let mut problems = Vec::new();
-        let mut documents = Vec::new();
-        for (layer, source) in self.read()? {
-            let document = keep(Document::parse(source, registry), &mut problems);
-            documents.extend(document.map(|document| (layer, document)));
-        }
+        let (laid, mut problems) = self.read(registry)?;
         let forced = self.forced.as_ref().map(|stated| Forced::parse(stated, registry));
-        let forced = forced.and_then(|result| keep(result, &mut problems)).unwrap_or_default();
+        let forced = kept(forced, &mut problems);
         let disabled = self.disabled.as_ref().map(|stated| parse_disabled(stated, registry));
-        let disabled = disabled.and_then(|result| keep(result, &mut problems)).unwrap_or_default();
+        let disabled = kept(disabled, &mut problems);
+        let off = kept(self.disabled.as_ref().map(parse_disabled_rules), &mut problems);
+        let on = kept(self.enabled.as_ref().map(parse_enabled), &mut problems);
+        let both = on.iter().filter(|on| off.iter().any(|off| off.id == on.id));
+        problems.extend(both.map(|named| named.conflict()));
         if !problems.is_empty() {
             return Err(PolicyError::Mistakes(problems));
         }
 
-        let (contract, mut rules) =
-            stack(&documents, &shipped_rule_ids()).map_err(PolicyError::Mistakes)?;
+        let mut stack = Stack::of(&laid);
+        stack.switch(&on, true);
+        stack.switch(&off, false);
+        let stacked = stack.finish().map_err(PolicyError::Mistakes)?;
+        let mut rules = stacked.rules;
         rules.extend(forced.iter().map(Forced::rule));
         disable(&mut rules, &disabled, registry);
         let has_rule = |f: &&Forced| rules.iter().any(|rule| rule.id == f.rule().id);
@@ -141,29 +130,40 @@ impl Sources {
             return Err(PolicyError::Mistakes(lost));
         }
         Ok(Effective {
-            policy: Policy::new(contract, rules),
+            policy: Policy::new(stacked.contract, rules),
             forced,
             disabled,
-            expects: Vec::new(),
+            disabled_rules: stacked.disabled,
+            expects: stacked.expects,
+            provenance: stacked.provenance,
         })
     }
 
-    /// The texts, weakest first.
-    fn read(&self) -> Result<Vec<(Layer, Source)>, PolicyError> {
-        let pack = self.arch.as_deref().and_then(pack_for);
-        let mut sources = vec![(Layer::Builtin, FLOOR.source())];
-        sources.extend(pack.map(|pack| (Layer::Pack, pack.source())));
-        for path in &self.files {
-            let unreadable = |error| PolicyError::Unreadable { path: path.clone(), error };
-            let text = std::fs::read_to_string(path).map_err(unreadable)?;
-            sources.push((Layer::User, Source { name: path.display().to_string(), text }));
+    /// The files, weakest first, and the mistakes in them.
+    fn read(&self, registry: &Registry) -> Result<(Vec<Laid>, Vec<Diagnostic>), PolicyError> {
+        let mut loader = Loader::new(registry);
+        loader.lay(Layer::Builtin, &Location::Shipped(FLOOR))?;
+        if let Some(pack) = self.arch.as_deref().and_then(pack_for) {
+            loader.lay(Layer::Pack, &Location::Shipped(pack))?;
         }
-        Ok(sources)
+        if let Some(site) = &self.site {
+            loader.lay_folder(Layer::Site, &site.join("policy.d"))?;
+            loader.lay_folder(Layer::Tuned, &site.join("tuned.d"))?;
+        }
+        for path in &self.files {
+            loader.lay(Layer::User, &Location::of(path)?)?;
+        }
+        Ok((loader.laid, loader.problems))
     }
 }
 
-fn keep<T>(result: Result<T, Vec<Diagnostic>>, problems: &mut Vec<Diagnostic>) -> Option<T> {
-    result.map_err(|more| problems.extend(more)).ok()
+/// What was read, if anything was; the mistakes in it otherwise.
+fn kept<T: Default>(
+    result: Option<Result<T, Vec<Diagnostic>>>,
+    problems: &mut Vec<Diagnostic>,
+) -> T {
+    let result = result.unwrap_or_else(|| Ok(T::default()));
+    result.map_err(|more| problems.extend(more)).unwrap_or_default()
 }
 
 fn all_of(problems: &[Diagnostic]) -> String {

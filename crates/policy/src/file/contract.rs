@@ -1,6 +1,6 @@
 //! `[contract]`: what the policy demands of results, and which deviations it lets pass.
 
-use crossover_core::contract::Deviation;
+use crossover_core::contract::{Deviation, Deviations};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -14,15 +14,13 @@ pub(super) fn read(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Sta
     let Some(table) = reader.table("contract", value) else { return contract };
     for (key, value) in in_order(table) {
         match key.get_ref().as_ref() {
-            "determinism" => contract.determinism = reader.word("determinism", value),
+            "determinism" => {
+                let word = reader.word("determinism", value);
+                contract.determinism = reader.said(key, word);
+            }
             "accept" => {
-                // Unlike a match key, an empty list means something here: accept nothing.
-                let list = match value.get_ref().as_array() {
-                    Some(array) => &array[..],
-                    None => std::slice::from_ref(value),
-                };
-                let words = list.iter().filter_map(|item| reader.word::<Deviation>("accept", item));
-                contract.accept = Some(words.collect());
+                let words = reader.any_words::<Deviation, Deviations>("accept", value);
+                contract.accept = reader.said(key, Some(words));
             }
             _ => reader.unknown_key(key, "`[contract]`", &KEYS),
         }

@@ -1,6 +1,8 @@
 //! `match`: for which groups and calls a rule is. Only what is the same on every rank can be a
 //! key.
 
+use std::ops::Range;
+
 use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
 use crossover_core::facts::{Cap, HOST_ARCH, Topology};
 use crossover_core::policy::Match;
@@ -9,6 +11,7 @@ use toml::de::DeValue;
 
 use super::reader::{Reader, in_order};
 use crate::diagnostic::Code;
+use crate::suggest;
 
 const KEYS: [&str; 12] = [
     "arch",
@@ -47,32 +50,73 @@ const RANK_VARIANT: [(&str, &str); 14] = [
 pub(super) fn read(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<Match> {
     let mut when = Match::default();
     for (key, value) in in_order(reader.table("match", value)?) {
-        match key.get_ref().as_ref() {
-            "arch" => when.arch = Some(architectures(reader, value)),
-            "device" => when.device = Some(names(reader, "device", value)),
-            "world" => when.world = Some(counts(reader, "world", value)),
-            "nodes" => when.nodes = Some(counts(reader, "nodes", value)),
-            "topology" => when.topology = Some(reader.words::<Topology, _>("topology", value)),
-            "group" => when.group = Some(names(reader, "group", value)),
-            "op" => when.op = Some(reader.words::<Op, _>("op", value)),
-            "dtype" => when.dtype = Some(reader.words::<Dtype, _>("dtype", value)),
-            "reduce_op" => when.reduce_op = Some(reader.words::<ReduceOp, _>("reduce_op", value)),
-            "mode" => when.mode = Some(reader.words::<Mode, _>("mode", value)),
-            "caps" => when.caps = Some(reader.words::<Cap, _>("caps", value)),
-            "fusion" => no_fusion(reader, value),
-            name => match RANK_VARIANT.iter().find(|(variant, _)| *variant == name) {
-                Some((_, why)) => reader.refuse_with_help(
-                    Code::RankVariant,
-                    key.span(),
-                    format!("`{name}` may differ between the ranks of one group: {why}"),
-                    "ranks that match by it choose differently, and hang; match by `arch`, \
-                     `topology` or `caps`, on which all ranks agree",
-                ),
-                None => reader.unknown_key(key, "`match`", &KEYS),
-            },
+        if is_key(reader, key.get_ref(), key.span(), "`match`") {
+            read_key(reader, key.get_ref(), value, &mut when);
         }
     }
     Some(when)
+}
+
+/// Is it a key that groups and calls can be matched by? If not, that is told.
+pub(super) fn is_key(reader: &mut Reader<'_>, name: &str, span: Range<usize>, place: &str) -> bool {
+    if KEYS.contains(&name) {
+        return true;
+    }
+    match RANK_VARIANT.iter().find(|(variant, _)| *variant == name) {
+        Some((_, why)) => reader.refuse_with_help(
+            Code::RankVariant,
+            span,
+            format!("`{name}` may differ between the ranks of one group: {why}"),
+            "ranks that match by it choose differently, and hang; match by `arch`, `topology` or \
+             `caps`, on which all ranks agree",
+        ),
+        None => {
+            let message = format!("unknown key `{name}` in {place}");
+            reader.refuse_with_help(Code::Unknown, span, message, suggest::help(name, KEYS));
+        }
+    }
+    false
+}
+
+/// Reads what one of the keys demands.
+pub(super) fn read_key(
+    reader: &mut Reader<'_>,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+    when: &mut Match,
+) {
+    match name {
+        "arch" => when.arch = Some(architectures(reader, value)),
+        "device" => when.device = Some(names(reader, "device", value)),
+        "world" => when.world = Some(counts(reader, "world", value)),
+        "nodes" => when.nodes = Some(counts(reader, "nodes", value)),
+        "topology" => when.topology = Some(reader.words::<Topology, _>("topology", value)),
+        "group" => when.group = Some(names(reader, "group", value)),
+        "op" => when.op = Some(reader.words::<Op, _>("op", value)),
+        "dtype" => when.dtype = Some(reader.words::<Dtype, _>("dtype", value)),
+        "reduce_op" => when.reduce_op = Some(reader.words::<ReduceOp, _>("reduce_op", value)),
+        "mode" => when.mode = Some(reader.words::<Mode, _>("mode", value)),
+        "caps" => when.caps = Some(reader.words::<Cap, _>("caps", value)),
+        _ => no_fusion(reader, value),
+    }
+}
+
+/// Does it constrain this key?
+pub(super) fn constrains(when: &Match, name: &str) -> bool {
+    match name {
+        "arch" => when.arch.is_some(),
+        "device" => when.device.is_some(),
+        "world" => when.world.is_some(),
+        "nodes" => when.nodes.is_some(),
+        "topology" => when.topology.is_some(),
+        "group" => when.group.is_some(),
+        "op" => when.op.is_some(),
+        "dtype" => when.dtype.is_some(),
+        "reduce_op" => when.reduce_op.is_some(),
+        "mode" => when.mode.is_some(),
+        "caps" => when.caps.is_some(),
+        _ => false,
+    }
 }
 
 fn names(reader: &mut Reader<'_>, key: &str, value: &Spanned<DeValue<'_>>) -> Vec<String> {
@@ -99,7 +143,7 @@ fn architectures(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Vec<S
     architectures
 }
 
-fn is_architecture(name: &str) -> bool {
+pub(super) fn is_architecture(name: &str) -> bool {
     let stem = name.strip_suffix('x').unwrap_or(name);
     let numbered = |prefix: &str, legal: fn(&char) -> bool| {
         stem.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.chars().all(|c| legal(&c)))

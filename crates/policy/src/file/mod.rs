@@ -1,107 +1,91 @@
-//! One policy file: text to a [`Document`], or every mistake that is in it.
+//! One policy file: text to a [`Document`], and every mistake that is in it.
 
+mod candidate;
 mod chain;
 mod contract;
 mod evidence;
+mod expect;
+mod include;
 mod matching;
+mod params;
+mod preset;
 mod reader;
+mod row;
 mod rule;
+mod stated;
+mod table;
 
-use std::ops::Range;
-
-use crossover_core::contract::{Determinism, Deviations};
-use crossover_core::policy::{Candidate, Evidence, Match, Origin};
 use crossover_core::registry::Registry;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Code, Diagnostic, Source};
+pub(crate) use expect::Expect;
+pub(crate) use include::Include;
 use reader::{Reader, in_order};
+pub(crate) use stated::{
+    ChainItem, Entry, Fields, Item, Name, Said, StatedContract, StatedPreset, StatedRow,
+    StatedRule, StatedTable,
+};
 
-/// What one file states. Nothing is filled in: a higher file may state a part of a rule.
-#[derive(Debug)]
+/// What one file states.
+#[derive(Debug, Default)]
 pub(crate) struct Document {
-    pub(crate) source: Source,
     pub(crate) contract: StatedContract,
-    /// In the order of the file.
-    pub(crate) rules: Vec<StatedRule>,
-}
-
-/// What a file says about the contract.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StatedContract {
-    pub(crate) determinism: Option<Determinism>,
-    pub(crate) accept: Option<Deviations>,
-}
-
-/// What a file says about a rule.
-#[derive(Debug)]
-pub(crate) struct StatedRule {
-    pub(crate) id: String,
-    /// Of the id, for messages.
-    pub(crate) span: Range<usize>,
-    pub(crate) origin: Origin,
-    pub(crate) enabled: Option<bool>,
-    pub(crate) priority: Option<i32>,
-    pub(crate) last: Option<bool>,
-    pub(crate) when: Option<Match>,
-    pub(crate) chain: Option<Vec<Candidate>>,
-    pub(crate) evidence: Option<Evidence>,
+    pub(crate) includes: Vec<Include>,
+    pub(crate) presets: Vec<StatedPreset>,
+    /// Rules and tables, in the order of the file.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) expects: Vec<Expect>,
 }
 
 /// The schema that this program reads.
 const SCHEMA: i32 = 1;
-const KEYS: [&str; 3] = ["schema", "contract", "rule"];
-/// Parts of schema 1 that this version does not read: a file with one of them is not misspelt.
-const LATER: [&str; 4] = ["table", "preset", "include", "expect"];
+const KEYS: [&str; 7] = ["schema", "include", "contract", "preset", "rule", "table", "expect"];
 
 impl Document {
-    /// Reads a file's text. Backends are looked up in `registry`.
-    ///
-    /// # Errors
-    ///
-    /// Every mistake, in the order of the file.
-    pub(crate) fn parse(source: Source, registry: &Registry) -> Result<Self, Vec<Diagnostic>> {
+    /// Reads a file's text as far as it can be read; its mistakes are added to `problems`, in the
+    /// order of the file. Backends are looked up in `registry`.
+    pub(crate) fn parse(
+        source: &Source,
+        is_shipped: bool,
+        registry: &Registry,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Document {
         let (root, errors) = DeTable::parse_recoverable(&source.text);
         if !errors.is_empty() {
             // What the parser recovered may not be what was meant: say nothing about that.
-            let syntax = |e: &toml::de::Error| {
+            problems.extend(errors.iter().map(|e| {
                 let span = e.span().unwrap_or(0..0);
                 source.diagnostic(Code::Syntax, span, format!("not TOML: {}", e.message()), None)
-            };
-            return Err(errors.iter().map(syntax).collect());
+            }));
+            return Document::default();
         }
-        let mut reader = Reader { source: &source, registry, problems: Vec::new() };
-        let (contract, rules) = read(&mut reader, root.get_ref());
-        let mut problems = reader.problems;
-        if problems.is_empty() {
-            return Ok(Document { source, contract, rules });
-        }
-        problems.sort_by_key(|p| (p.line, p.column));
-        Err(problems)
+        let mut reader = Reader::new(source, is_shipped, registry);
+        let document = read(&mut reader, root.get_ref());
+        reader.problems.sort_by_key(|p| (p.line, p.column));
+        problems.append(&mut reader.problems);
+        document
     }
 }
 
-fn read(reader: &mut Reader<'_>, root: &DeTable<'_>) -> (StatedContract, Vec<StatedRule>) {
-    let mut contract = StatedContract::default();
-    let mut rules = Vec::new();
+fn read(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Document {
+    let mut document = Document::default();
     for (key, value) in in_order(root) {
         match key.get_ref().as_ref() {
             "schema" => schema(reader, value),
-            "contract" => contract = contract::read(reader, value),
+            "include" => document.includes = include::read(reader, value),
+            "contract" => document.contract = contract::read(reader, value),
+            "preset" => document.presets = preset::read(reader, value),
             "rule" => {
-                if let Some(table) = reader.table("rule", value) {
-                    rules = in_order(table)
-                        .into_iter()
-                        .filter_map(|(id, rule)| rule::read(reader, id, rule))
-                        .collect();
-                }
+                let rules = reader.entries("rule", value, rule::read);
+                document.entries.extend(rules.into_iter().map(Entry::Rule));
             }
-            later if LATER.contains(&later) => reader.refuse(
-                Code::Unknown,
-                key.span(),
-                format!("`{later}` is not supported yet by this version"),
-            ),
+            "table" => {
+                let tables = reader.entries("table", value, table::read);
+                document.entries.extend(tables.into_iter().map(Entry::Table));
+            }
+            "expect" => document.expects = expect::read(reader, value),
             _ => reader.unknown_key(key, "a policy", &KEYS),
         }
     }
@@ -109,7 +93,9 @@ fn read(reader: &mut Reader<'_>, root: &DeTable<'_>) -> (StatedContract, Vec<Sta
         let help = format!("write `schema = {SCHEMA}` as the first line");
         reader.refuse_with_help(Code::Unknown, 0..0, "the file does not state its schema", help);
     }
-    (contract, rules)
+    document.entries.sort_by_key(|entry| entry.name().span.start);
+    refuse_twins(reader, &document.entries);
+    document
 }
 
 fn schema(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) {
@@ -119,4 +105,31 @@ fn schema(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) {
         let message = format!("schema {schema} is unknown; this program reads schema {SCHEMA}");
         reader.refuse(Code::Unknown, value.span(), message);
     }
+}
+
+/// A rule, a table and a row of one file have names of their own. (Two rules of one name are no
+/// TOML.)
+fn refuse_twins(reader: &mut Reader<'_>, entries: &[Entry]) {
+    let mut first_lines = std::collections::HashMap::new();
+    let mut named = |id: String, name: &Name| {
+        if let Some(line) = first_lines.insert(id.clone(), name.line) {
+            let message =
+                format!("`{id}` is named twice: on line {line} and on line {}", name.line);
+            let help = "give one of them another name";
+            reader.refuse_with_help(Code::Unknown, name.span.clone(), message, help);
+        }
+    };
+    for entry in entries {
+        named(entry.name().text.clone(), entry.name());
+        if let Entry::Table(table) = entry {
+            for row in &table.rows {
+                named(row_id(&table.name.text, &row.name.text), &row.name);
+            }
+        }
+    }
+}
+
+/// The id of the rule that a row is.
+pub(crate) fn row_id(table: &str, row: &str) -> String {
+    format!("{table}@{row}")
 }

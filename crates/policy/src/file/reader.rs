@@ -9,16 +9,62 @@ use crossover_core::vocabulary::UnknownWord;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use super::{Name, Said};
 use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::suggest;
 
 pub(super) struct Reader<'a> {
-    pub(super) source: &'a Source,
+    source: &'a Source,
+    pub(super) is_shipped: bool,
     pub(super) registry: &'a Registry,
     pub(super) problems: Vec<Diagnostic>,
+    /// Where each line begins, in bytes.
+    lines: Vec<usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(source: &'a Source, is_shipped: bool, registry: &'a Registry) -> Self {
+        let ends = source.text.match_indices('\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(ends).collect();
+        Reader { source, is_shipped, registry, problems: Vec::new(), lines }
+    }
 }
 
 impl Reader<'_> {
+    pub(super) fn file(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The line of a byte, from 1.
+    pub(super) fn line(&self, at: usize) -> u32 {
+        self.lines.partition_point(|start| *start <= at) as u32
+    }
+
+    pub(super) fn name(&self, key: &Spanned<DeString<'_>>) -> Name {
+        let span = key.span();
+        Name { text: key.get_ref().to_string(), line: self.line(span.start), span }
+    }
+
+    /// What a key states, if its value could be read.
+    pub(super) fn said<T>(&self, key: &Spanned<DeString<'_>>, value: Option<T>) -> Option<Said<T>> {
+        Some(Said { value: value?, line: self.line(key.span().start) })
+    }
+
+    /// The tables below a key that have names, such as each `[rule.<id>]` below `rule`.
+    pub(super) fn entries<'v, 'i, T>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'i>>,
+        mut read: impl FnMut(
+            &mut Self,
+            &'v Spanned<DeString<'i>>,
+            &'v Spanned<DeValue<'i>>,
+        ) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(table) = self.table(key, value) else { return Vec::new() };
+        in_order(table).into_iter().filter_map(|(id, value)| read(self, id, value)).collect()
+    }
+
     pub(super) fn refuse(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
         self.problems.push(self.source.diagnostic(code, span, message, None));
     }
@@ -125,6 +171,19 @@ impl Reader<'_> {
         S: FromIterator<W>,
     {
         self.list(key, value).iter().filter_map(|item| self.word(key, item)).collect()
+    }
+
+    /// As [`Reader::words`], where an empty list means something: nothing is accepted, or can be
+    /// done.
+    pub(super) fn any_words<W, S>(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> S
+    where
+        W: FromStr<Err = UnknownWord>,
+        S: FromIterator<W>,
+    {
+        match value.get_ref().as_array() {
+            Some(array) => array.iter().filter_map(|item| self.word(key, item)).collect(),
+            None => self.words(key, value),
+        }
     }
 
     /// Says what stands where something else is wanted.

@@ -41,9 +41,16 @@ pub(super) fn duration(key: &str, stated: &Stated<String>) -> Result<Duration, S
     }
 }
 
-/// Paths, with colons between.
+/// Paths, with colons between. The colon of `shipped:ported/vllm.toml` is part of the path.
 pub(super) fn paths(stated: &Stated<String>) -> Vec<PathBuf> {
-    stated.value.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for part in stated.value.split(':').filter(|part| !part.is_empty()) {
+        match paths.last_mut() {
+            Some(last) if last.as_os_str() == "shipped" => *last = format!("shipped:{part}").into(),
+            _ => paths.push(part.into()),
+        }
+    }
+    paths
 }
 
 /// A folder that somebody names must be there: a typo in its path would take its files away.

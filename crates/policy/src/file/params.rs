@@ -1,0 +1,97 @@
+//! `params`: what a candidate sets of its algorithm.
+
+use crossover_core::backend::{Algorithm, Param, Values};
+use crossover_core::policy::ParamValue;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::reader::{Reader, in_order};
+use crate::diagnostic::Code;
+use crate::suggest;
+use crate::target::Target;
+
+/// Reads the params of a target. They are checked against what `algorithms` have; not at all where
+/// the backend is not known. Of a bare backend, one algorithm has to take each.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    value: &Spanned<DeValue<'_>>,
+    target: &Target,
+    algorithms: Option<&[&'static Algorithm]>,
+) -> Vec<(String, ParamValue)> {
+    let Some(table) = reader.table("params", value) else { return Vec::new() };
+    let mut params = Vec::new();
+    for (key, value) in in_order(table) {
+        let name = key.get_ref().as_ref();
+        let Some(stated) = param_value(reader, name, value) else { continue };
+        let Some(algorithms) = algorithms else {
+            params.push((name.to_owned(), stated));
+            continue;
+        };
+        let known: Vec<&Param> = algorithms.iter().flat_map(|a| a.params).collect();
+        let named: Vec<&Param> = known.iter().copied().filter(|p| p.name == name).collect();
+        if named.is_empty() {
+            let mut names: Vec<&str> = known.iter().map(|p| p.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let message = format!("`{target}` has no param `{name}`");
+            reader.refuse_with_help(Code::Unknown, key.span(), message, suggest::help(name, names));
+        } else if named.iter().any(|param| fits(&stated, param)) {
+            params.push((name.to_owned(), stated));
+        } else {
+            let mut wants: Vec<String> = named.iter().map(|p| in_words(p.values)).collect();
+            wants.dedup();
+            let wants = wants.join(", or ");
+            let message = format!("`{name}` of `{target}` takes {wants}, not `{stated}`");
+            reader.refuse(Code::Unknown, value.span(), message);
+        }
+    }
+    params
+}
+
+/// `16`, `"128/world"`, `"ring"` or `true`.
+fn param_value(
+    reader: &mut Reader<'_>,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Option<ParamValue> {
+    let want = "a number, a word, or true or false";
+    match value.get_ref() {
+        DeValue::Boolean(flag) => Some(ParamValue::Flag(*flag)),
+        DeValue::Integer(n) => match u64::from_str_radix(n.as_str(), n.radix()) {
+            Ok(count) => Some(ParamValue::Count(count)),
+            Err(_) => {
+                reader.refuse(Code::Unknown, value.span(), format!("`{n}` is no count of 64 bits"));
+                None
+            }
+        },
+        DeValue::String(text) => match text.strip_suffix("/world").map(str::parse) {
+            Some(Ok(count)) => Some(ParamValue::PerWorld(count)),
+            Some(Err(_)) => {
+                let message = format!("`{text}` is no share: write it as `\"128/world\"`");
+                reader.refuse(Code::Unknown, value.span(), message);
+                None
+            }
+            None => Some(ParamValue::Word(text.to_string())),
+        },
+        _ => reader.mistyped(name, want, value),
+    }
+}
+
+/// Can the param be that? A share of the ranks, if it can be in some group.
+fn fits(value: &ParamValue, param: &Param) -> bool {
+    match (value, param.values) {
+        (ParamValue::PerWorld(count), Values::Count { min, .. }) => *count >= min,
+        _ => value.resolve(param, 1).is_some(),
+    }
+}
+
+fn in_words(values: Values) -> String {
+    match values {
+        Values::Count { min, max } => format!("a number from {min} to {max}"),
+        Values::Words(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            format!("one of {}", words.join(", "))
+        }
+        Values::Flag => "true or false".to_owned(),
+    }
+}

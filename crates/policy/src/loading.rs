@@ -1,0 +1,187 @@
+//! Files, and what they include, in the order in which they are laid.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crossover_core::policy::Layer;
+use crossover_core::registry::Registry;
+
+use crate::diagnostic::{Code, Diagnostic, Source};
+use crate::file::{Document, Include};
+use crate::shipped::{self, Shipped};
+use crate::sources::PolicyError;
+use crate::suggest;
+
+/// A document, in its place in the stack.
+#[derive(Debug)]
+pub(crate) struct Laid {
+    pub(crate) layer: Layer,
+    pub(crate) source: Source,
+    pub(crate) document: Document,
+}
+
+/// Where a policy is.
+#[derive(Clone, Debug)]
+pub(crate) enum Location {
+    File(PathBuf),
+    Shipped(&'static Shipped),
+}
+
+/// Reads files one after another, weakest first.
+pub(crate) struct Loader<'r> {
+    registry: &'r Registry,
+    pub(crate) laid: Vec<Laid>,
+    /// All mistakes in all files.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// What is laid already, by layer: a file that several include is laid once, beneath them all.
+    seen: HashSet<(Layer, PathBuf)>,
+}
+
+/// A file whose includes are being read.
+struct Reading {
+    identity: PathBuf,
+    name: String,
+}
+
+impl<'r> Loader<'r> {
+    pub(crate) fn new(registry: &'r Registry) -> Self {
+        let (laid, problems, seen) = (Vec::new(), Vec::new(), HashSet::new());
+        Loader { registry, laid, problems, seen }
+    }
+
+    /// Lays a file, above what it includes.
+    pub(crate) fn lay(&mut self, layer: Layer, location: &Location) -> Result<(), PolicyError> {
+        let source = location
+            .read()
+            .map_err(|error| PolicyError::Unreadable { path: location.identity(), error })?;
+        self.lay_source(layer, location, source, &mut Vec::new());
+        Ok(())
+    }
+
+    /// Lays the files `*.toml` of a folder, in the order of their names; nothing if there is no
+    /// such folder.
+    pub(crate) fn lay_folder(&mut self, layer: Layer, folder: &Path) -> Result<(), PolicyError> {
+        let unreadable = |error| PolicyError::UnreadableFolder { path: folder.to_owned(), error };
+        let entries = match std::fs::read_dir(folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(unreadable)?,
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            paths.push(entry.map_err(unreadable)?.path());
+        }
+        paths.retain(|path| is_policy(path));
+        paths.sort();
+        paths.into_iter().try_for_each(|path| self.lay(layer, &Location::File(path)))
+    }
+
+    fn lay_source(
+        &mut self,
+        layer: Layer,
+        location: &Location,
+        source: Source,
+        trail: &mut Vec<Reading>,
+    ) {
+        let identity = location.identity();
+        if self.seen.contains(&(layer, identity.clone())) {
+            return;
+        }
+        let is_shipped = matches!(location, Location::Shipped(_));
+        let document = Document::parse(&source, is_shipped, self.registry, &mut self.problems);
+        trail.push(Reading { identity: identity.clone(), name: source.name.clone() });
+        for include in &document.includes {
+            if let Err((message, help)) = self.lay_include(layer, location, include, trail) {
+                let span = include.span.clone();
+                self.problems.push(source.diagnostic(Code::Unknown, span, message, help));
+            }
+        }
+        trail.pop();
+        self.seen.insert((layer, identity));
+        self.laid.push(Laid { layer, source, document });
+    }
+
+    /// Lays what an entry of `include` names, or says why that cannot be done.
+    fn lay_include(
+        &mut self,
+        layer: Layer,
+        from: &Location,
+        include: &Include,
+        trail: &mut Vec<Reading>,
+    ) -> Result<(), (String, Option<String>)> {
+        let location = from.included(&include.path)?;
+        let identity = location.identity();
+        if let Some(at) = trail.iter().position(|reading| reading.identity == identity) {
+            let names = trail[at..].iter().chain([&trail[at]]).map(|reading| &*reading.name);
+            let cycle = names.collect::<Vec<_>>().join(" -> ");
+            return Err((
+                format!("the files include one another in a circle: {cycle}"),
+                Some("take one of these entries out".to_owned()),
+            ));
+        }
+        let source = location.read().map_err(|e| {
+            let path = identity.display();
+            (format!("the included file {path} cannot be read: {e}"), Some(RELATIVE.to_owned()))
+        })?;
+        self.lay_source(layer, &location, source, trail);
+        Ok(())
+    }
+}
+
+const RELATIVE: &str = "a path is relative to the file that includes it; `shipped:ported/vllm.toml` \
+                        names one that is compiled in";
+
+impl Location {
+    /// What a path of the settings names: a file, or `shipped:<path>`.
+    pub(crate) fn of(path: &Path) -> Result<Location, PolicyError> {
+        match path.to_str().and_then(|text| text.strip_prefix(shipped::PREFIX)) {
+            None => Ok(Location::File(path.to_owned())),
+            Some(name) => match shipped::named(name) {
+                Some(shipped) => Ok(Location::Shipped(shipped)),
+                None => Err(PolicyError::NotShipped {
+                    name: name.to_owned(),
+                    help: suggest::help(name, shipped::paths()),
+                }),
+            },
+        }
+    }
+
+    /// What a file here includes by this path.
+    fn included(&self, path: &str) -> Result<Location, (String, Option<String>)> {
+        let (name, found) = match (path.strip_prefix(shipped::PREFIX), self) {
+            (Some(name), _) => (name.to_owned(), shipped::named(name)),
+            (None, Location::Shipped(shipped)) => shipped.sibling(path),
+            (None, Location::File(file)) => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                return Ok(Location::File(folder.join(path)));
+            }
+        };
+        let help = || Some(suggest::help(&name, shipped::paths()));
+        found
+            .map(Location::Shipped)
+            .ok_or_else(|| (format!("no policy `{name}` is compiled in"), help()))
+    }
+
+    fn read(&self) -> std::io::Result<Source> {
+        match self {
+            Location::Shipped(shipped) => Ok(shipped.source()),
+            Location::File(path) => {
+                let text = std::fs::read_to_string(path)?;
+                Ok(Source { name: path.display().to_string(), text })
+            }
+        }
+    }
+
+    /// The same for every path to one file.
+    fn identity(&self) -> PathBuf {
+        match self {
+            Location::Shipped(shipped) => format!("{}{}", shipped::PREFIX, shipped.path).into(),
+            Location::File(path) => std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
+        }
+    }
+}
+
+fn is_policy(path: &Path) -> bool {
+    let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    path.extension() == Some(OsStr::new("toml")) && !is_hidden && !path.is_dir()
+}
