@@ -40,7 +40,20 @@ macro_rules! shipped {
 pub(crate) const FLOOR: &Shipped = &shipped!("default.toml");
 
 /// A new file is one more line.
-const SHIPPED: &[&Shipped] = &[FLOOR, &shipped!("host.toml", "host")];
+const SHIPPED: &[&Shipped] = &[
+    FLOOR,
+    &shipped!("host.toml", "host"),
+    &shipped!("sm80.toml", "sm80"),
+    &shipped!("sm90.toml", "sm90"),
+    &shipped!("sm100.toml", "sm100"),
+    &shipped!("gfx90a.toml", "gfx90a"),
+    &shipped!("gfx942.toml", "gfx942"),
+    &shipped!("gfx950.toml", "gfx950"),
+    &shipped!("ported/vllm.toml"),
+    &shipped!("ported/sglang.toml"),
+    &shipped!("deterministic.toml"),
+    &shipped!("small_all_gather.toml"),
+];
 
 /// How a path names a shipped file, wherever it is written.
 pub(crate) const PREFIX: &str = "shipped:";
@@ -76,6 +89,11 @@ pub(crate) fn named(path: &str) -> Option<&'static Shipped> {
 /// The paths of all of them.
 pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|shipped| shipped.path)
+}
+
+/// The architectures that have packs of their own.
+pub(crate) fn archs_with_packs() -> Vec<&'static str> {
+    SHIPPED.iter().filter_map(|shipped| shipped.arch).collect()
 }
 
 /// The pack for an architecture: its own, else that of its family's base (`sm103` runs as `sm100`

@@ -93,6 +93,22 @@ impl Sources {
         Sources { site: Some(folder), ..self }
     }
 
+    /// Does a pack belong to these, on architectures that have one?
+    pub(crate) fn have_packs(&self) -> bool {
+        self.arch.is_some()
+    }
+
+    /// Are there files that somebody named?
+    pub(crate) fn have_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// The same over the floor alone: without a pack and the node's files.
+    #[must_use]
+    pub fn alone(self) -> Sources {
+        Sources { arch: None, site: None, ..self }
+    }
+
     /// The same on another architecture: with its pack, unless these have no pack.
     pub(crate) fn on_arch(&self, arch: &str) -> Sources {
         Sources { arch: self.arch.as_ref().map(|_| arch.to_owned()), ..self.clone() }

@@ -8,20 +8,49 @@ use support::{Files, registry};
 
 /// A policy with everything in it, to be damaged.
 const WHOLE: &str = r#"schema = 1
+include = ["shipped:host.toml"]
 [contract]
 determinism = "rank_consistent"
 accept = ["signed_zero_flush"]
+[preset.fast]
+chain = [{ use = "ipc", bytes = "..1MiB" }, { use = "nvls/lamport_all_gather", params = { shape = "ring", early = true } }]
 [rule.small-all-gather]
 match = { op = "all_gather", group = "tp", topology = ["nvlink_full", "mnnvl"], world = [2, "4..=8"] }
 chain = [
   { use = "nvls/lamport_all_gather", bytes = "1B..=64KiB" }, # größer
   { use = "ipc/all_gather", bytes = "1B..=64KiB", bytes_of = "output", optional = true },
+  { use = "ipc/one_shot_push", params = { blocks = "128/world" } },
+  { preset = "fast" },
 ]
 priority = -3
 last = true
 evidence = { kind = "ported", device = "B200", world = 4, mode = "graph", date = 2026-01-31 }
 [rule.floor]
 enabled = false
+[table.steps]
+match = { op = "all_reduce", mode = "graph" }
+key = ["arch", "world"]
+columns = ["ipc/one_shot_push", "ipc/two_shot_pull", { use = "nccl", optional = true }]
+rows.sm90-8 = ["..=128KiB", "-", "any"]
+rows."sm10x-2..=4" = [{ bytes = "..=64KiB", params = { blocks = 16 } }, "any", "-"]
+params."ipc/one_shot_push" = { blocks = 32 }
+bytes_of = "output"
+evidence = { kind = "tuned", device = "B200" }
+[[expect]]
+op = "all_reduce"
+arch = "sm90"
+world = 8
+mode = "graph"
+topology = "nvlink_full"
+caps = ["p2p", "multicast"]
+dtype = "bf16"
+accept = []
+bytes = "128KiB"
+use = "ipc/one_shot_push"
+[[expect]]
+op = "all_gather"
+bytes = "1B"
+use = "none"
 "#;
 
 /// Loads it; what is said of it must be printable, and point into the file.
@@ -75,7 +104,8 @@ proptest! {
     #[test]
     fn a_damaged_policy(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..12usize), 1..4),
-        patch in "(\\PC|\n|[\\[\\]{}=.,\"'#0-9]){0,4}|true|\\[\\]|\\{\\}|0x1f|9\\.0|\"any\"|rule|match",
+        patch in "(\\PC|\n|[\\[\\]{}=.,\"'#0-9@-]){0,4}|true|\\[\\]|\\{\\}|0x1f|9\\.0|\"any\"|\"-\"\
+                  |rule|match|table|steps|preset|rows|key|world|\"fast\"|/world|shipped:",
     ) {
         let mut characters: Vec<char> = WHOLE.chars().collect();
         for (at, length) in cuts {

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::reader::{Reader, in_order};
 
-const KEYS: [&str; 13] = [
+pub(crate) const KEYS: [&str; 13] = [
     "kind",
     "from",
     "device",

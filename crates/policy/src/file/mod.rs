@@ -20,6 +20,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Code, Diagnostic, Source};
+pub(crate) use evidence::KEYS as EVIDENCE_KEYS;
 pub(crate) use expect::Expect;
 pub(crate) use include::Include;
 use reader::{Reader, in_order};

@@ -130,16 +130,26 @@ impl Reader<'_> {
         table.or_else(|| self.mistyped(key, "a table", value))
     }
 
-    /// A value, or a list of at least one.
+    /// A value, or a list of at least one, to match by.
     pub(super) fn list<'v, 'i>(
         &mut self,
         key: &str,
         value: &'v Spanned<DeValue<'i>>,
     ) -> &'v [Spanned<DeValue<'i>>] {
+        self.list_of(key, value, "nothing would match; leave the key out")
+    }
+
+    /// A value, or a list of at least one; `help` is for whoever writes an empty one.
+    pub(super) fn list_of<'v, 'i>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'i>>,
+        help: &str,
+    ) -> &'v [Spanned<DeValue<'i>>] {
         match value.get_ref().as_array() {
             Some(array) if array.is_empty() => {
-                let message = format!("`{key}` is an empty list, so that nothing would match");
-                self.refuse_with_help(Code::Unknown, value.span(), message, "leave the key out");
+                let message = format!("`{key}` is an empty list");
+                self.refuse_with_help(Code::Unknown, value.span(), message, help);
                 &[]
             }
             Some(array) => array,

@@ -30,7 +30,7 @@ struct Column {
 impl Columns {
     /// Reads `columns`; `None` if not each of them can be read.
     pub(super) fn read(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<Columns> {
-        let list = reader.list("columns", value);
+        let list = reader.list_of("columns", value, "a table has at least one column");
         let columns: Vec<Column> = list.iter().filter_map(|item| column(reader, item)).collect();
         (!list.is_empty() && columns.len() == list.len()).then_some(Columns(columns))
     }
@@ -98,7 +98,7 @@ pub(super) fn read(
 ) -> Option<StatedRow> {
     let when = row_match(reader, name, keys);
     let Some(cells) = value.get_ref().as_array() else {
-        return reader.mistyped(name.get_ref(), "a list with a cell for each column", value);
+        return reader.mistyped("rows", "lists with a cell for each column", value);
     };
     if cells.len() != columns.0.len() {
         refuse_count(reader, name, value, cells.len(), columns);

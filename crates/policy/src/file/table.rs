@@ -87,7 +87,7 @@ fn keys(
     value: &Spanned<DeValue<'_>>,
     when: Option<&Match>,
 ) -> Option<Vec<String>> {
-    let list = reader.list("key", value);
+    let list = reader.list_of("key", value, "name the match keys that rows differ in");
     let mut keys: Vec<String> = Vec::new();
     for item in list {
         let Some(name) = reader.text("key", item) else { continue };

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
-use crossover_core::backend::{Algorithm, Backend, Descriptor, Ready, Session};
+use crossover_core::backend::{Algorithm, Backend, Descriptor, Param, Ready, Session, Values};
 use crossover_core::call::{Op, Ops};
 use crossover_core::contract::{Deviation, Deviations};
 use crossover_core::eligibility::Eligibility;
@@ -27,6 +27,11 @@ const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
     Algorithm { name, eligibility, params: &[] }
 }
 
+const BLOCKS: Param =
+    Param { name: "blocks", values: Values::Count { min: 1, max: 1024 }, default: 64 };
+const SHAPE: Param = Param { name: "shape", values: Values::Words(&["tree", "ring"]), default: 0 };
+const EARLY: Param = Param { name: "early", values: Values::Flag, default: 0 };
+
 const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descriptor {
     Descriptor { id, version: "0.0.0", algorithms, settings: &["chunk", "depth", "shm_dir"] }
 }
@@ -44,12 +49,15 @@ pub static HOST: Descriptor = descriptor(
 pub static IPC: Descriptor = descriptor(
     "ipc",
     &[
-        algorithm("one_shot_push", ALL_REDUCE),
+        Algorithm { params: &[BLOCKS], ..algorithm("one_shot_push", ALL_REDUCE) },
         algorithm("two_shot_pull", ALL_REDUCE),
         algorithm("all_gather", ALL_GATHER),
     ],
 );
-pub static NVLS: Descriptor = descriptor("nvls", &[algorithm("lamport_all_gather", LAMPORT)]);
+pub static NVLS: Descriptor = descriptor(
+    "nvls",
+    &[Algorithm { params: &[SHAPE, EARLY], ..algorithm("lamport_all_gather", LAMPORT) }],
+);
 
 /// `host`, `ipc` and `nvls`; there is no `nccl`.
 pub fn registry() -> Registry {
