@@ -4,4 +4,5 @@
 pub mod conformance;
 pub mod data;
 pub mod groups;
+pub mod ported;
 pub mod reference;
