@@ -49,6 +49,7 @@ const SHIPPED: &[&Shipped] = &[
     &shipped!("gfx90a.toml", "gfx90a"),
     &shipped!("gfx942.toml", "gfx942"),
     &shipped!("gfx950.toml", "gfx950"),
+    &shipped!("beyond.toml"),
     &shipped!("ported/vllm.toml"),
     &shipped!("ported/sglang.toml"),
     &shipped!("deterministic.toml"),
