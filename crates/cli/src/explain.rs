@@ -1,6 +1,8 @@
 //! `crossover explain`: who would run a call, and why. Offline: the group is stated by options and
-//! every linked backend is taken as set up with room for any size.
+//! every backend that this program knows, linked or not, is taken as set up with room for all that it
+//! states.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,7 +16,7 @@ use crossover_core::policy::ByteRange;
 use crossover_core::registry::Registry;
 use crossover_policy::bytes::{parse_size, range_text};
 use crossover_policy::explain::{Record, text};
-use crossover_policy::{Override, Settings, Sources};
+use crossover_policy::{Override, Settings, Sources, StatedGroup};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -74,6 +76,9 @@ pub(crate) struct Args {
     /// A policy file of the user layer; a later one is stronger
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
+    /// Room that a backend was set up with, in input bytes per rank [default: all that it can have]
+    #[arg(long, value_name = "ID=SIZE", value_parser = capacity)]
+    capacity: Vec<(String, u64)>,
     /// Take the builtin floor and the given files alone: no pack, and nothing from the environment
     #[arg(long)]
     isolated: bool,
@@ -107,6 +112,9 @@ fn explain(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
             let gap = if at > 0 { "\n" } else { "" };
             write!(out, "{gap}{}", text(plan.group(), explanation))?;
         }
+        if let Some(absent) = args.taken_as_linked(&told)? {
+            writeln!(out, "  this program does not link {absent}: taken as set up")?;
+        }
         out.flush()?;
     }
     if told.iter().any(|e| e.chosen.is_none()) { Err(Failure::silent(3)) } else { Ok(()) }
@@ -139,18 +147,36 @@ fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
     if served { Ok(()) } else { Err(Failure::silent(3)) }
 }
 
+/// Reads `ipc=16MiB`.
+pub(crate) fn capacity(text: &str) -> Result<(String, u64), String> {
+    let (target, size) = text.split_once('=').ok_or("write `ipc=16MiB`")?;
+    Ok((target.to_owned(), parse_size(size).map_err(|e| e.to_string())?))
+}
+
 impl Args {
+    /// The backends that serve here, and could not in this program.
+    fn taken_as_linked(&self, told: &[Explanation]) -> Result<Option<String>, Failure> {
+        let registry = crossover_backends::registry()?;
+        let chosen = told.iter().filter_map(|e| e.chosen.as_ref());
+        let backends = chosen.filter_map(|c| c.target.split('/').next());
+        let absent: BTreeSet<&str> =
+            backends.filter(|id| registry.find(id).is_some() && !registry.is_linked(id)).collect();
+        let absent: Vec<&str> = absent.into_iter().collect();
+        Ok((!absent.is_empty()).then(|| absent.join(", ")))
+    }
+
     fn plan(&self, registry: &Registry) -> Result<Plan, Failure> {
         let variables = std::env::vars_os().filter(|_| !self.isolated);
         let settings = Settings::load(variables, &self.overrides(), registry)?;
-        // No architecture has no pack.
-        let arch = if self.isolated { "" } else { &self.arch };
-        let policy = Sources::of(&settings, arch).load(registry)?.policy;
+        let sources = Sources::of(&settings, &self.arch);
+        let sources = if self.isolated { sources.alone() } else { sources };
+        let policy = sources.load(registry)?.policy;
         let contract = settings.contract.intersection(policy.contract);
-        let offers = registry
-            .descriptors()
-            .into_iter()
-            .map(|descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } });
+        let offers = registry.descriptors().into_iter().map(|descriptor| {
+            let stated = self.capacity.iter().find(|(id, _)| id == descriptor.id);
+            let capacity = stated.map_or(u64::MAX, |(_, bytes)| *bytes);
+            Offer { descriptor, state: OfferState::Open { capacity } }
+        });
         Ok(Plan::compile(self.group(), contract, &policy, offers.collect()))
     }
 
@@ -171,23 +197,15 @@ impl Args {
     }
 
     fn group(&self) -> GroupProfile {
-        let topology = self.topology.unwrap_or(match self.arch.as_str() {
-            arch if arch.starts_with("sm") => Topology::NvlinkFull,
-            arch if arch.starts_with("gfx") => Topology::XgmiFull,
-            _ => Topology::Host,
-        });
-        // These topologies are stated only where copies between all pairs have been seen to work.
-        let proven = [Topology::NvlinkFull, Topology::XgmiFull, Topology::Mnnvl];
-        let usual = if proven.contains(&topology) { vec![Cap::P2p] } else { Vec::new() };
-        GroupProfile {
-            arch: self.arch.clone(),
-            device: self.device.clone(),
-            world: self.world,
-            nodes: self.nodes.unwrap_or(if topology == Topology::MultiNode { 2 } else { 1 }),
-            topology,
-            tag: self.group.clone(),
-            caps: self.caps.clone().unwrap_or(usual).into_iter().collect(),
-            llc_bytes: 0,
-        }
+        let group = StatedGroup {
+            arch: Some(self.arch.clone()),
+            device: Some(self.device.clone()),
+            world: Some(self.world),
+            nodes: self.nodes,
+            topology: self.topology,
+            caps: self.caps.as_ref().map(|caps| caps.iter().copied().collect()),
+            tag: Some(self.group.clone()),
+        };
+        group.profile()
     }
 }

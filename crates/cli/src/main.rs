@@ -13,6 +13,7 @@ mod launch;
 mod logging;
 mod out;
 mod perf;
+mod policy;
 mod processors;
 mod words;
 
@@ -35,6 +36,7 @@ enum Command {
     Explain(explain::Args),
     Launch(launch::Args),
     Perf(perf::Args),
+    Policy(policy::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 wrong result or failed check, 2 bad usage or bad \
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Launch(args) => launch::run(args),
         Command::Perf(args) => perf::run(&args),
+        Command::Policy(args) => policy::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
