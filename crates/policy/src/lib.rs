@@ -14,6 +14,7 @@ mod effective;
 pub mod explain;
 mod file;
 mod group;
+pub mod import;
 mod loading;
 mod provenance;
 mod settings;

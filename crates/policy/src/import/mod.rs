@@ -1,0 +1,82 @@
+//! What users have tuned elsewhere, as policies: NCCL tuner files, UCC's `TUNE` strings, Open MPI's
+//! rules for `coll/tuned`.
+//!
+//! Those systems pass over what they do not understand, or take it for something else. Here it is
+//! an error with its place. What is understood and cannot be said in a policy is a loss: it is
+//! listed, and in short it stands at the top of the file.
+
+mod draft;
+mod findings;
+mod nccl;
+mod openmpi;
+mod ranges;
+mod ucc;
+mod writer;
+
+use std::fmt;
+
+use crate::diagnostic::{Diagnostic, Source};
+use draft::Draft;
+use findings::Findings;
+
+/// What another system's file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// The comma-separated file that NCCL's example tuner plug-in reads.
+    NcclTuner,
+    /// UCC's `TUNE` strings: one alone, or lines such as `UCC_TL_UCP_TUNE=...`.
+    UccTune,
+    /// Open MPI's rules for `coll/tuned`, counted integers or JSON; which, shows their first sign.
+    OpenMpi,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::NcclTuner => "NCCL tuner",
+            Format::UccTune => "UCC tune",
+            Format::OpenMpi => "Open MPI tuned",
+        })
+    }
+}
+
+impl Format {
+    /// How the names of its rules begin.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Format::NcclTuner => "nccl-tuner",
+            Format::UccTune => "ucc-tune",
+            Format::OpenMpi => "openmpi-tuned",
+        }
+    }
+}
+
+/// A file of another system as a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// The text of a policy file.
+    pub policy: String,
+    /// What it does not say, or says otherwise, in the order of the input. All are warnings.
+    pub losses: Vec<Diagnostic>,
+}
+
+/// Turns another system's file into a policy. `name` is how people know the file.
+///
+/// # Errors
+///
+/// What is malformed, and every word that the other system does not have: all of them at once,
+/// unless the rest cannot be made out.
+pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Diagnostic>> {
+    let source = Source { name: name.to_owned(), text: text.to_owned() };
+    let mut findings = Findings::new(&source);
+    let mut draft = Draft::default();
+    match format {
+        Format::NcclTuner => nccl::read(&mut findings, &mut draft),
+        Format::UccTune => ucc::read(&mut findings, &mut draft),
+        Format::OpenMpi => openmpi::read(&mut findings, &mut draft),
+    }
+    let losses = findings.finish()?;
+    Ok(Imported { policy: writer::text(format, name, draft, &losses), losses })
+}

@@ -1,0 +1,59 @@
+//! NCCL's tuner file, as the example plug-in of NCCL 2.30 reads it: comma-separated, one row a
+//! line, the first row that matches wins.
+
+mod fields;
+mod row;
+
+use super::draft::{Draft, Overlaps};
+use super::findings::Findings;
+use fields::{COLUMNS, Field, fields};
+
+/// What the plug-in reads of a line at a time; what follows is a line of its own to it.
+const LINE: usize = 255;
+
+pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
+    for (start, line) in findings.lines() {
+        if line.len() > LINE {
+            let length = line.len();
+            let message = format!(
+                "this line has {length} bytes: NCCL's plug-in takes what follows the first {LINE} \
+                 for another row; here it is one line"
+            );
+            findings.loss(start..start + line.len(), message);
+        }
+        let written = line.trim();
+        if written.is_empty() || written.starts_with('#') {
+            continue;
+        }
+        let fields = fields(start, line);
+        if fields[0].text == COLUMNS[0] {
+            header(findings, &fields);
+        } else if let Some(row) = row::read(findings, &fields) {
+            draft.push(findings, row, Overlaps::Told);
+        }
+    }
+    if !draft.rules.is_empty() {
+        let message = "a size that no row names goes on to the layers below; NCCL would choose \
+                       within the library (and its example plug-in would pin it to one channel)";
+        findings.loss(0..0, message);
+    }
+}
+
+/// A line with the columns' names.
+fn header(findings: &mut Findings<'_>, fields: &[Field<'_>]) {
+    if fields.len() > COLUMNS.len() {
+        let extra = &fields[COLUMNS.len()];
+        let message = format!("there is no column after `{}`", COLUMNS[COLUMNS.len() - 1]);
+        findings.error(extra.span.clone(), message, format!("known: {}", COLUMNS.join(", ")));
+    }
+    for (field, column) in fields.iter().zip(COLUMNS) {
+        if field.text != column {
+            let message = format!("column `{}` stands where `{column}` belongs", field.text);
+            let help = format!("the order is fixed: {}", COLUMNS.join(","));
+            findings.error(field.span.clone(), message, help);
+        }
+    }
+    let message =
+        "NCCL's plug-in knows no header and takes this line for a row; here it is skipped";
+    findings.loss(fields[0].span.clone(), message);
+}

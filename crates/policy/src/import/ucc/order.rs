@@ -1,0 +1,185 @@
+//! Entries as rows, in the order in which UCC would take them.
+
+use std::cmp::Reverse;
+
+use crossover_core::call::Op;
+use crossover_core::policy::{Basis, ByteRange};
+
+use super::entry::Entry;
+use super::transport::Serves;
+use crate::bytes::range_text;
+use crate::import::draft::{Groups, Memory, Row, Target};
+use crate::import::findings::Findings;
+use crate::import::ranges::{Counts, intersect, without};
+
+/// What one entry says of one op, range and number of ranks.
+struct Claim {
+    entry: usize,
+    layer: &'static str,
+    host: bool,
+    op: Op,
+    world: Counts,
+    score: u64,
+    bytes: ByteRange,
+    target: Option<&'static str>,
+}
+
+pub(super) fn rows(findings: &mut Findings<'_>, entries: Vec<Entry>) -> Vec<Row> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        for claim in claims_of(findings, at, entry) {
+            for (bytes, claim) in refused(findings, &entries, &claims, claim) {
+                claims.push(Claim { bytes, ..claim });
+            }
+        }
+    }
+    edges(findings, &entries, &mut claims);
+    ties(findings, &entries, &claims);
+    // Of equal scores the later layer's goes first.
+    let layer = |claim: &Claim| entries.iter().position(|e| e.transport.name == claim.layer);
+    claims.sort_by_key(|claim| (Reverse(claim.score), Reverse(layer(claim)), claim.entry));
+    let mut rows = Vec::new();
+    for claim in claims {
+        let Some(target) = claim.target else { continue };
+        let groups = Groups {
+            memory: if claim.host { Memory::Host } else { Memory::Device },
+            world: claim.world,
+            ..Groups::ANY
+        };
+        rows.push(Row {
+            span: entries[claim.entry].span.clone(),
+            op: claim.op,
+            groups,
+            basis: basis(claim.op),
+            bytes: claim.bytes,
+            target: Some(Target::plain(target)),
+        });
+    }
+    rows
+}
+
+/// Whose bytes UCC counts: what a rank receives, of a broadcast the buffer.
+fn basis(op: Op) -> Basis {
+    match op {
+        Op::AllGather | Op::ReduceScatter => Basis::Output,
+        Op::AllReduce | Op::Broadcast | Op::AllToAll => Basis::Input,
+    }
+}
+
+fn claims_of(findings: &mut Findings<'_>, at: usize, entry: &Entry) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let layer = entry.transport.name;
+    for (op, algorithm) in entry.ops.iter().zip(&entry.algorithms) {
+        let target = entry.transport.target(*op, *algorithm);
+        let whose = match algorithm {
+            Some(algorithm) => format!("algorithm `{algorithm}` of `{layer}` for {op}"),
+            None => format!("`{layer}` for {op}"),
+        };
+        match target {
+            None => findings
+                .loss_once(entry.span.clone(), format!("{whose} has no equal here: left out")),
+            Some("nccl") if layer == "nccl" => {}
+            Some(target) => {
+                findings.loss_once(entry.span.clone(), format!("{whose} has no namesake: {target}"))
+            }
+        }
+        for world in &entry.teams {
+            for bytes in &entry.sizes {
+                claims.push(Claim {
+                    entry: at,
+                    layer,
+                    host: entry.transport.serves == Serves::Host,
+                    op: *op,
+                    world: *world,
+                    score: entry.score,
+                    bytes: *bytes,
+                    target,
+                });
+            }
+        }
+    }
+    claims
+}
+
+/// UCC refuses a range that overlaps an earlier one of its layer; the parts of it that do not.
+fn refused(
+    findings: &mut Findings<'_>,
+    entries: &[Entry],
+    claims: &[Claim],
+    claim: Claim,
+) -> Vec<(ByteRange, Claim)> {
+    let mut parts = vec![claim.bytes];
+    for before in claims.iter().filter(|c| c.layer == claim.layer && c.op == claim.op) {
+        // A shared edge is no overlap.
+        let inside = ByteRange { high: before.bytes.high.map(|h| h - 1), ..before.bytes };
+        let low = ByteRange { low: claim.bytes.low.saturating_add(1), ..claim.bytes };
+        if !before.world.intersect(claim.world)
+            || !intersect(before.bytes, low)
+            || !intersect(inside, claim.bytes)
+        {
+            continue;
+        }
+        parts = without(&parts, before.bytes);
+        let span = entries[before.entry].span.clone();
+        let (line, text) = (findings.line(span.start), &findings.text()[span]);
+        let left: Vec<String> = parts.iter().map(|part| range_text(*part)).collect();
+        let left = match left.is_empty() {
+            true => "nothing is left of it".to_owned(),
+            false => format!("it keeps `{}`", left.join("` and `")),
+        };
+        let message = format!(
+            "overlaps `{text}` of line {line} for {}, and UCC refuses the later of the two, in its \
+             log alone; here {left}",
+            claim.op
+        );
+        findings.loss(entries[claim.entry].span.clone(), message);
+    }
+    let copy = |bytes| (bytes, Claim { ..claim });
+    parts.into_iter().map(copy).collect()
+}
+
+/// A size that two ranges share as their edge is the better score's, and of equal ones the upper
+/// range's. Around an entry are the layer's own ranges, of its own score.
+fn edges(findings: &mut Findings<'_>, entries: &[Entry], claims: &mut [Claim]) {
+    let starts: Vec<_> =
+        claims.iter().map(|c| (c.op, c.host, c.world, c.score, c.bytes.low)).collect();
+    for claim in claims {
+        let Some(high) = claim.bytes.high.filter(|high| high - 1 > claim.bytes.low) else {
+            continue;
+        };
+        let entry = &entries[claim.entry];
+        let shared = starts.iter().any(|(op, host, world, score, low)| {
+            (*op, *host, *score, *low) == (claim.op, claim.host, claim.score, high - 1)
+                && world.covers(claim.world)
+        });
+        if shared || claim.score <= entry.transport.score {
+            claim.bytes.high = Some(high - 1);
+        }
+        if !shared && claim.score <= entry.transport.score {
+            let message = "without a greater score, the last size of a range is that of the range \
+                           above, as in UCC";
+            findings.loss_once(entry.span.clone(), message);
+        }
+    }
+}
+
+/// Layers with the same score.
+fn ties(findings: &mut Findings<'_>, entries: &[Entry], claims: &[Claim]) {
+    for (at, claim) in claims.iter().enumerate() {
+        let rival = claims[..at].iter().find(|c| {
+            c.layer != claim.layer
+                && (c.op, c.host, c.score) == (claim.op, claim.host, claim.score)
+                && c.world.intersect(claim.world)
+                && intersect(c.bytes, claim.bytes)
+        });
+        if let Some(rival) = rival {
+            let line = findings.line(entries[rival.entry].span.start);
+            let message = format!(
+                "the same score as `{}` has on line {line}: UCC does not say who serves; here it is \
+                 `{}`, which is later",
+                rival.layer, claim.layer
+            );
+            findings.loss_once(entries[claim.entry].span.clone(), message);
+        }
+    }
+}
