@@ -12,6 +12,7 @@ use crossover_core::policy::Policy;
 use crossover_core::registry::Registry;
 use crossover_policy::{Override, Settings, Sources};
 
+use crate::strict::refuse_findings;
 use crate::{Error, report};
 
 /// How long forming a group may take where nobody says: engines load models meanwhile.
@@ -117,8 +118,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// A setting or policy file is wrong, a rank is missing or lost, ranks disagree, or no backend
-    /// can be had. Where the cause concerns all ranks, all hold the same sentence.
+    /// A setting or policy file is wrong or, with the setting `strict`, lint has anything to say of
+    /// the policy; a rank is missing or lost, ranks disagree, or no backend can be had. Where the cause concerns all ranks, all hold the same sentence.
     pub fn form(&self) -> Result<Communicator, Error> {
         let launch = self.launch.clone().unwrap_or_else(|| Launch::new(0, 1));
         let loaded = self.load();
@@ -140,7 +141,21 @@ impl Builder {
             group.contract = Contract { determinism, ..engine };
         }
         let report = report(settings.node_id.as_deref());
-        Ok(Communicator::form(&*channel, &self.registry, &policy, report, &group)?)
+        let formed = Communicator::form(&*channel, &self.registry, &policy, report, &group)?;
+
+        // Where rank 0's policy was adopted, this rank's own files say nothing about it.
+        let in_force = policy.digest() == formed.plan().policy_digest();
+        let strict = if settings.strict && in_force {
+            let sources = Sources::of(&settings, HOST_ARCH);
+            refuse_findings(&sources, &self.registry, &formed, self.contract)
+        } else {
+            Ok(())
+        };
+        let vote = strict.as_ref().map(|_| ()).map_err(StepError::new);
+        let everywhere = all_or_none(&*channel, "keep to `strict`", vote);
+        strict?;
+        everywhere?;
+        Ok(formed)
     }
 
     fn load(&self) -> Result<(Settings, Policy), Error> {

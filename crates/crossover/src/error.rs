@@ -5,7 +5,7 @@ use crossover_core::agreement::AllOrNoneError;
 use crossover_core::communicator::CallError;
 use crossover_core::form::FormError;
 use crossover_core::registry::RegistryError;
-use crossover_policy::{PolicyError, SettingsError};
+use crossover_policy::{Diagnostic, PolicyError, SettingsError};
 
 /// A group could not be formed. Its `Debug` is its sentence, which is what a `main` that returns it
 /// prints.
@@ -33,6 +33,9 @@ pub enum Error {
     /// A setting is wrong.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// Lint has something to say of the policy, and the setting `strict` makes that an error.
+    #[error("{}", told(.0))]
+    Strict(Vec<Diagnostic>),
 }
 
 impl std::fmt::Debug for Error {
@@ -55,6 +58,11 @@ impl Error {
             _ => 2,
         }
     }
+}
+
+fn told(findings: &[Diagnostic]) -> String {
+    let texts: Vec<String> = findings.iter().map(Diagnostic::to_string).collect();
+    format!("the setting `strict` refuses this policy for this group:\n\n{}", texts.join("\n\n"))
 }
 
 /// The same codes, for a call that failed.

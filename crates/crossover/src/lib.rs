@@ -18,6 +18,7 @@
 mod builder;
 mod error;
 mod host;
+mod strict;
 
 pub use builder::Builder;
 pub use crossover_bootstrap as bootstrap;

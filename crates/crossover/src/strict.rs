@@ -1,0 +1,34 @@
+//! The setting `strict`: what lint finds wrong with a policy is an error. Only the group that has
+//! been formed is looked at, with the room that its backends have.
+
+use crossover_core::communicator::Communicator;
+use crossover_core::contract::Contract;
+use crossover_core::plan::OfferState;
+use crossover_core::registry::Registry;
+use crossover_policy::Sources;
+use crossover_policy::lint::{Options, lint};
+
+use crate::Error;
+
+/// Refuses a policy of which lint has anything to say. `contract` is the engine's, if it states
+/// one.
+pub(crate) fn refuse_findings(
+    sources: &Sources,
+    registry: &Registry,
+    group: &Communicator,
+    contract: Option<Contract>,
+) -> Result<(), Error> {
+    let profile = group.plan().group();
+    let open = group.plan().offers().iter().filter_map(|offer| match offer.state {
+        OfferState::Open { capacity } => Some((offer.descriptor.id.to_owned(), capacity)),
+        OfferState::Unavailable(_) => None,
+    });
+    let options = Options {
+        contract,
+        capacities: open.collect(),
+        device: Some(profile.device.clone()),
+        group: Some(profile.clone()),
+    };
+    let findings = lint(sources, registry, &options)?.findings;
+    if findings.is_empty() { Ok(()) } else { Err(Error::Strict(findings)) }
+}
