@@ -181,16 +181,17 @@ fn vllm_routes_no_other_group() {
 fn what_an_engine_leaves_to_nccl_goes_nowhere_else() {
     // NCCL cannot meet this contract, and what lies beneath knows who could: the port is the last word.
     let strict = Contract { determinism: Determinism::SizeInvariant, ..Contract::DEFAULT };
-    let group = group("sm90", 8, Topology::NvlinkFull, true);
     let mib = 1 << 20;
-    for (file, small, beyond) in
-        [("vllm.toml", "ipc/one_shot_pull", mib), ("sglang.toml", "ipc/one_shot_push", 256 * mib)]
-    {
+    for (file, multicast, small, beyond) in [
+        ("vllm.toml", true, "ipc/one_shot_pull", mib),
+        ("vllm.toml", false, "ipc/one_shot_pull", 8 * mib),
+        ("sglang.toml", true, "ipc/one_shot_push", 256 * mib),
+    ] {
         let files = vec![shipped("beyond.toml"), shipped(&format!("ported/{file}"))];
-        let plan = plan(&loaded(files), group.clone());
+        let plan = plan(&loaded(files), group("sm90", 8, Topology::NvlinkFull, multicast));
         let call = CallKind { contract: strict, ..call(Op::AllReduce, Dtype::F16, Mode::Graph) };
         assert_eq!(decided(&plan, &call, 1024).0, small);
-        assert_eq!(decided(&plan, &call, beyond).0, "none", "{file}");
+        assert_eq!(decided(&plan, &call, beyond).0, "none", "{file}, multicast {multicast}");
     }
 }
 
