@@ -9,6 +9,7 @@ use crossover_core::facts::{Cap, Caps, GroupProfile, Topology};
 use crossover_core::plan::{Choice, Offer, OfferState, Plan};
 use crossover_core::registry::Registry;
 use crossover_policy::{Override, Settings, Sources};
+use crossover_tests::ported::{sglang, sizes_around};
 
 /// The architectures that have a pack, with the topologies of their devices.
 const PACKS: [(&str, &[Topology]); 6] = [
@@ -76,6 +77,35 @@ fn packs_have_something_faster_than_the_library_for_decode_sizes() {
                     let call = call(op, Dtype::Bf16, Contract::DEFAULT);
                     let served = name(&plan, &call, bytes);
                     assert!(served.starts_with("ipc/"), "{arch} x{world} {op} {bytes}: {served}");
+                }
+            }
+        }
+    }
+}
+
+/// The packs whose all-reduces start from SGLang's tables, told independently. Of Rubin's
+/// numbers the pack has those of graphs, for both modes.
+#[test]
+fn all_reduces_on_nvlink_are_where_sglang_found_them() {
+    let sizes = sizes_around(sglang::constants());
+    for (arch, capability) in [("sm90", 90), ("sm100", 100), ("sm103", 103), ("sm107", 107)] {
+        for world in (2..=8).chain((capability >= 100).then_some(16)) {
+            for caps in [&[Cap::P2p][..], &[Cap::P2p, Cap::Multicast]] {
+                let plan = plan(arch, &[], group(arch, world, Topology::NvlinkFull, caps));
+                for mode in [Mode::Graph, Mode::Eager] {
+                    let numbers = if capability == 107 { Mode::Graph } else { mode };
+                    let call =
+                        CallKind { mode, ..call(Op::AllReduce, Dtype::F16, plan.contract()) };
+                    for &bytes in &sizes {
+                        let switch = caps.len() == 2 && bytes.is_multiple_of(16);
+                        let (want, ..) =
+                            sglang::all_reduce(capability, world, numbers, switch, bytes);
+                        assert_eq!(
+                            name(&plan, &call, bytes),
+                            want,
+                            "{arch} x{world} {mode} {bytes}"
+                        );
+                    }
                 }
             }
         }

@@ -39,7 +39,7 @@ fn sglang_all_reduces() {
                 for mode in MODES {
                     for dtype in [Dtype::Bf16, Dtype::F16, Dtype::F32, Dtype::I32] {
                         for &bytes in &sizes {
-                            let switch = multicast && bytes % 16 == 0;
+                            let switch = multicast && bytes.is_multiple_of(16);
                             let want = match dtype {
                                 Dtype::I32 => ("nccl", 0, 0),
                                 _ => sglang::all_reduce(capability, world, mode, switch, bytes),
@@ -101,8 +101,8 @@ fn vllm_quick_reduces_with_the_codec_that_is_switched_on() {
             let plan = plan(&policy, profile(group));
             for dtype in [Dtype::Bf16, Dtype::F16, Dtype::F32] {
                 for &bytes in &sizes {
-                    let quick =
-                        vllm::quick_reduce(group, dtype, *minimum, bytes) && bytes % 16 == 0;
+                    let quick = vllm::quick_reduce(group, dtype, *minimum, bytes)
+                        && bytes.is_multiple_of(16);
                     let want = match quick {
                         true => format!("quick_reduce/{codec}"),
                         false => aligned(vllm::all_reduce(group, dtype, bytes), bytes).to_owned(),
@@ -198,7 +198,7 @@ fn what_an_engine_leaves_to_nccl_goes_nowhere_else() {
 /// The switch adds 16 bytes at a time (vLLM's takes multiples of 4 B, its other kernels of 16 B; ours
 /// take any).
 fn aligned(target: &'static str, bytes: u64) -> &'static str {
-    if target.starts_with("nvls/") && bytes % 16 != 0 { "nccl" } else { target }
+    if target.starts_with("nvls/") && !bytes.is_multiple_of(16) { "nccl" } else { target }
 }
 
 fn vllm_groups() -> Vec<vllm::Group> {
