@@ -5,6 +5,7 @@
 #![allow(missing_docs)] // criterion's macros
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use crossover_core::backend::{Algorithm, Descriptor};
@@ -153,6 +154,9 @@ fn draw(end: u64) -> Vec<Drawn> {
 
 fn decide(c: &mut Criterion, group: &str, name: &str, plan: &Plan, end: u64, contract: Contract) {
     let mut group = c.benchmark_group(group);
+    // Samples so short that most of them end before the system takes the processor away: then the
+    // median is the decision's, also where others use the machine.
+    group.warm_up_time(Duration::from_millis(50)).measurement_time(Duration::from_millis(30));
     let calls = draw(end);
     let mut at = 0;
     group.bench_function(name, |b| {

@@ -78,7 +78,10 @@ fn by_hand(chains: &[Chain], bytes: u64) -> Option<(String, String)> {
     let mut all = (0..).zip(chains).flat_map(|(at, chain)| chain.iter().map(move |c| (at, c)));
     let (at, (algorithm, _, _)) = all.find(|(_, (algorithm, low, high))| {
         let (_, multiple, most) = TABLE[*algorithm];
-        *low <= bytes && high.is_none_or(|h| bytes < h) && bytes % multiple == 0 && bytes <= most
+        *low <= bytes
+            && high.is_none_or(|h| bytes < h)
+            && bytes.is_multiple_of(multiple)
+            && bytes <= most
     })?;
     Some((at.to_string(), format!("mixed/{}", TABLE[*algorithm].0)))
 }

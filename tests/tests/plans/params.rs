@@ -77,8 +77,10 @@ impl Abort for Ignore {
     fn abort(&self, _: &str) {}
 }
 
+type Stated<'a> = &'a [(&'static str, ParamValue)];
+
 /// Everything by `tunable`, with these params.
-fn policy(target: &str, params: &[(&str, ParamValue)]) -> Policy {
+fn policy(target: &str, params: Stated<'_>) -> Policy {
     let forced = forcing(target);
     let mut rule = forced.rules()[0].clone();
     rule.chain[0].params = params.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
@@ -96,7 +98,7 @@ fn params_are_resolved_for_the_group_and_fall_back_to_their_defaults() {
     use ParamValue::{Count, Flag, PerWorld, Word};
     let word = |w: &str| Word(w.to_owned());
     // What is stated, the number of ranks, what a session receives.
-    let cases: [(&[(&str, ParamValue)], u32, [u64; 3]); 9] = [
+    let cases: [(Stated<'_>, u32, [u64; 3]); 9] = [
         (&[], 2, [36, 1, 0]),
         (&[("blocks", Count(16))], 2, [16, 1, 0]),
         (&[("blocks", PerWorld(128))], 2, [64, 1, 0]),

@@ -82,7 +82,7 @@ impl Index {
         let sizes = &self.sizes[start..end];
         let base = sizes.first().map_or(0, |size| key(*size));
         let span = sizes.last().map_or(0, |size| key(*size) - base);
-        let count = sizes.len().next_power_of_two();
+        let count = (2 * sizes.len()).next_power_of_two();
         // As many keys a bucket as it takes for the last size to be in one of `count` buckets.
         let shift = u64::BITS.saturating_sub(span.leading_zeros() + count.trailing_zeros());
         let last = span >> shift;
