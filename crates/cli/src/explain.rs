@@ -153,6 +153,18 @@ pub(crate) fn capacity(text: &str) -> Result<(String, u64), String> {
     Ok((target.to_owned(), parse_size(size).map_err(|e| e.to_string())?))
 }
 
+/// Room can only be stated of a backend that there is.
+pub(crate) fn known(capacities: &[(String, u64)], registry: &Registry) -> Result<(), Failure> {
+    let ids: Vec<&str> = registry.descriptors().iter().map(|d| d.id).collect();
+    match capacities.iter().find(|(id, _)| !ids.contains(&id.as_str())) {
+        None => Ok(()),
+        Some((id, _)) => Err(Failure::usage(format!(
+            "--capacity: there is no backend `{id}`; known: {}",
+            ids.join(", ")
+        ))),
+    }
+}
+
 impl Args {
     /// The backends that serve here, and could not in this program.
     fn taken_as_linked(&self, told: &[Explanation]) -> Result<Option<String>, Failure> {
@@ -166,6 +178,7 @@ impl Args {
     }
 
     fn plan(&self, registry: &Registry) -> Result<Plan, Failure> {
+        known(&self.capacity, registry)?;
         let variables = std::env::vars_os().filter(|_| !self.isolated);
         let settings = Settings::load(variables, &self.overrides(), registry)?;
         let sources = Sources::of(&settings, &self.arch);

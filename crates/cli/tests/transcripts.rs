@@ -1,4 +1,5 @@
-//! The program's transcripts: `tests/cli/*.md` at the top of the repository. What they promise is
+//! The program's transcripts: `tests/cli/*.md` at the top of the repository, and the guide
+//! to policies. What they promise is
 //! the command line's text; what programs read is tested in `reports.rs`.
 //!
 //! `TRYCMD=overwrite cargo test -p crossover-cli` writes them anew: read the difference.
@@ -8,11 +9,13 @@ use std::path::Path;
 #[test]
 fn transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli");
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policy.md");
     let program = Path::new(env!("CARGO_BIN_EXE_crossover"));
     let program_folder = program.parent().expect("a program lies in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
     trycmd::TestCases::new()
         .case(format!("{folder}/*.md"))
+        .case(guide)
         // A launched rank may be this program as well.
         .env("PATH", format!("{program_folder}:{path}"))
         .run();

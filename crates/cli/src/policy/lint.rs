@@ -12,7 +12,7 @@ use crossover_policy::{Diagnostic, PolicyError, Severity};
 use serde_json::{Value, json};
 
 use super::Over;
-use crate::explain::capacity;
+use crate::explain::{capacity, known};
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::words::one_of;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of::<Determinism>(Determinism::NAMES))]
     determinism: Option<Determinism>,
     /// Room that a backend was set up with, in input bytes per rank
-    #[arg(long, value_name = "ID[/ALGO]=SIZE", value_parser = capacity)]
+    #[arg(long, value_name = "ID=SIZE", value_parser = capacity)]
     capacity: Vec<(String, u64)>,
     /// The devices' name, such as "NVIDIA H200": were the numbers measured on it?
     #[arg(long)]
@@ -77,6 +77,7 @@ impl Args {
     }
 
     fn check(&self, files: &[PathBuf], registry: &Registry) -> Result<Checked, Failure> {
+        known(&self.capacity, registry)?;
         let start = Instant::now();
         let (sources, settings) = self.over.sources(files, "", registry)?;
         let engine = Contract {
