@@ -72,3 +72,99 @@ impl Effective {
         self.provenance.finding_in(file, span, code, message, help)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crossover_core::registry::Registry;
+
+    use super::*;
+    use crate::sources::Sources;
+
+    const TEXT: &str = r#"schema = 1
+[preset.fast]
+chain = [{ use = "p/q", optional = true }, { use = "p/r", optional = true }]
+[rule.one]
+chain = [
+  { use = "a/b", bytes = "..=1KiB", optional = true },
+  { preset = "fast" },
+  { use = "a/b", optional = true },
+]
+[table.t]
+key = ["world"]
+columns = [{ use = "c/d", optional = true }, { use = "c/e", optional = true }]
+rows.2 = ["-", "..=4KiB"]
+[[expect]]
+op = "all_reduce"
+bytes = "1B"
+use = "none"
+"#;
+
+    fn load() -> Effective {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.toml");
+        std::fs::write(&path, TEXT).expect("a file");
+        Sources::isolated(vec![path]).load(&Registry::empty()).expect("a right policy")
+    }
+
+    fn rule(effective: &Effective, id: &str) -> Rule {
+        effective.policy.rules().iter().find(|r| r.id == id).expect("the rule").clone()
+    }
+
+    /// Line, column and what is underlined.
+    fn place(diagnostic: &Diagnostic) -> (u32, u32, usize) {
+        let width = diagnostic.to_string().matches('^').count();
+        (diagnostic.line, diagnostic.column, width)
+    }
+
+    fn at(effective: &Effective, rule: &Rule, candidate: Option<usize>) -> (u32, u32, usize) {
+        place(&effective.finding(Code::Gap, rule, candidate, "x".to_owned(), None))
+    }
+
+    #[test]
+    fn a_finding_stands_under_the_rule_the_candidate_or_the_cell() {
+        let effective = load();
+        let one = rule(&effective, "one");
+        assert_eq!(at(&effective, &one, None), (4, 7, "one".len()));
+        let width = r#"{ use = "a/b", bytes = "..=1KiB", optional = true }"#.len();
+        assert_eq!(at(&effective, &one, Some(0)), (6, 3, width));
+        // Both of the preset's are where the rule names it.
+        assert_eq!(at(&effective, &one, Some(1)), (7, 3, r#"{ preset = "fast" }"#.len()));
+        assert_eq!(at(&effective, &one, Some(2)), at(&effective, &one, Some(1)));
+        assert_eq!(at(&effective, &one, Some(3)).0, 8);
+        assert_eq!(at(&effective, &one, Some(4)), (4, 7, 3), "there is no such candidate");
+        let row = rule(&effective, "t@2");
+        assert_eq!(at(&effective, &row, None), (13, 6, 1));
+        assert_eq!(at(&effective, &row, Some(0)), (13, 16, r#""..=4KiB""#.len()));
+    }
+
+    #[test]
+    fn a_finding_follows_candidates_when_others_are_disabled() {
+        let effective = load();
+        let mut one = rule(&effective, "one");
+        one.chain.remove(0);
+        assert_eq!(at(&effective, &one, Some(0)).0, 7);
+        assert_eq!(at(&effective, &one, Some(2)).0, 8);
+        one.chain[0].algorithm = Some("s".to_owned());
+        assert_eq!(at(&effective, &one, Some(0)), (4, 7, 3), "it is not as it was written");
+    }
+
+    #[test]
+    fn a_finding_about_what_no_file_has_names_its_origin() {
+        let effective = load();
+        let mut forced = rule(&effective, "one");
+        forced.id = "use:host".to_owned();
+        forced.origin.file = "--use".to_owned();
+        forced.origin.line = 0;
+        let told = effective.finding(Code::Gap, &forced, Some(0), "x".to_owned(), None);
+        assert_eq!((told.file.as_str(), place(&told)), ("--use", (1, 1, "use:host".len())));
+    }
+
+    #[test]
+    fn a_finding_about_an_expectation_stands_under_its_use() {
+        let effective = load();
+        let expect = &effective.expects[0];
+        let told = effective.finding_of_expect(Code::Expectation, expect, "x".to_owned(), None);
+        assert_eq!((expect.origin.line, place(&told)), (17, (17, 7, r#""none""#.len())));
+        assert!(told.file.ends_with("x.toml"), "{}", told.file);
+    }
+}

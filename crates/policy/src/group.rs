@@ -47,3 +47,26 @@ impl StatedGroup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_as_usual() {
+        let of = |arch: &str| StatedGroup { arch: Some(arch.to_owned()), ..StatedGroup::default() };
+        let told = |group: StatedGroup| {
+            let GroupProfile { arch, world, nodes, topology, tag, caps, .. } = group.profile();
+            format!("{tag}: {arch} x{world} on {nodes}, {topology}, {caps}")
+        };
+        assert_eq!(told(StatedGroup::default()), "world: host x2 on 1, host, none");
+        assert_eq!(told(of("sm103")), "world: sm103 x2 on 1, nvlink_full, p2p");
+        assert_eq!(told(of("gfx942")), "world: gfx942 x2 on 1, xgmi_full, p2p");
+        let over_network = StatedGroup { topology: Some(Topology::MultiNode), ..of("sm90") };
+        assert_eq!(told(over_network.clone()), "world: sm90 x2 on 2, multi_node, none");
+        let stated = StatedGroup { nodes: Some(1), world: Some(8), ..over_network };
+        assert_eq!(told(stated), "world: sm90 x8 on 1, multi_node, none");
+        let nothing = StatedGroup { caps: Some(Caps::NONE), ..of("sm90") };
+        assert_eq!(told(nothing), "world: sm90 x2 on 1, nvlink_full, none");
+    }
+}

@@ -146,3 +146,64 @@ fn who(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<Option<T
     candidate::resolve(reader, &target, value.span(), reader.is_shipped)?;
     Some(Some(target))
 }
+
+#[cfg(test)]
+mod tests {
+    use crossover_core::registry::Registry;
+
+    use super::*;
+    use crate::diagnostic::Source;
+    use crate::file::Document;
+
+    fn parsed(blocks: &str) -> Vec<Expect> {
+        let source = Source { name: "x.toml".to_owned(), text: format!("schema = 1\n{blocks}") };
+        let mut problems = Vec::new();
+        let document = Document::parse(&source, false, &Registry::empty(), &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        document.expects
+    }
+
+    #[test]
+    fn blocks_state_a_call_and_leave_the_rest_as_usual() {
+        let expects = parsed(
+            "[[expect]]\nop = 'all_gather'\nbytes = '64KiB'\nuse = 'none'
+[[expect]]
+op = 'all_reduce'
+arch = 'sm90'
+device = 'NVIDIA H200'
+world = 8
+mode = 'graph'
+caps = []
+group = 'tp'
+dtype = 'f32'
+reduce_op = 'max'
+accept = ['lossy_fp8']
+determinism = 'any'
+bytes = '1B'
+use = 'none'",
+        );
+        let [usual, stated] = &expects[..] else { panic!("{expects:?}") };
+        assert_eq!(usual.group, StatedGroup::default().profile());
+        assert_eq!(
+            usual.call,
+            CallKind {
+                op: Op::AllGather,
+                dtype: Dtype::Bf16,
+                reduce_op: ReduceOp::Sum,
+                mode: Mode::Eager,
+                contract: Contract::DEFAULT,
+            }
+        );
+        assert_eq!((usual.bytes, &usual.target, usual.origin.line), (65_536, &None, 5));
+        let CallKind { op, dtype, reduce_op, mode, contract } = stated.call;
+        assert_eq!(
+            (op, dtype, reduce_op, mode),
+            (Op::AllReduce, Dtype::F32, ReduceOp::Max, Mode::Graph)
+        );
+        assert_eq!(contract.determinism.name(), "any");
+        assert_eq!(contract.accept, Deviations::of(&[Deviation::LossyFp8]));
+        let GroupProfile { arch, device, world, topology, tag, caps, .. } = &stated.group;
+        assert_eq!((arch.as_str(), device.as_str(), *world), ("sm90", "NVIDIA H200", 8));
+        assert_eq!((*topology, tag.as_str(), *caps), (Topology::NvlinkFull, "tp", Caps::NONE));
+    }
+}

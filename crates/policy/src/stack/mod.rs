@@ -5,6 +5,7 @@
 //! the rules of the layers in between. A row of a table is a rule; what a table states is stated of
 //! each of its rows.
 
+mod contract;
 mod placed;
 mod presets;
 mod table;
@@ -12,13 +13,13 @@ mod table;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use crossover_core::contract::{Contract, Determinism, Deviations};
+use crossover_core::contract::Contract;
 use crossover_core::policy::{Layer, Origin, Rule};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::file::{ChainItem, Entry, Expect, Fields, Name, Said, StatedRule};
 use crate::loading::Laid;
-use crate::provenance::{Place, Provenance, RulePlaces, Statement};
+use crate::provenance::{Place, Provenance, RulePlaces};
 use crate::shipped::is_in_a_pack;
 use crate::suggest;
 use crate::verbs::NamedRule;
@@ -105,7 +106,7 @@ impl<'d> Stack<'d> {
         let presets = presets::in_force(self.documents);
         // Within a layer, a later file goes first: it is the stronger one, as it is for equal ids.
         self.rules.sort_by_key(|placed| (Reverse(placed.height.document), placed.height.position));
-        let (contract, statements) = contract(self.documents);
+        let (contract, statements) = contract::in_force(self.documents);
         let mut stacked = Stacked {
             contract,
             rules: Vec::new(),
@@ -215,28 +216,4 @@ impl<'d> Stack<'d> {
         let span = name.span.clone();
         self.problems.push(source.diagnostic(Code::Unknown, span, message, Some(help)));
     }
-}
-
-/// The policy's side of the contract, and who stated it. What no file states, the policy leaves to
-/// the engine, whose contract this is intersected with.
-fn contract(documents: &[Laid]) -> (Contract, Vec<Statement>) {
-    let mut contract = Contract { determinism: Determinism::Any, accept: Deviations::ALL };
-    let (mut determinism, mut accept) = (None, None);
-    for laid in documents {
-        let statement = |field, line| Statement {
-            field,
-            layer: laid.layer,
-            origin: Origin { file: laid.source.name.clone(), line },
-        };
-        let stated = &laid.document.contract;
-        if let Some(said) = &stated.determinism {
-            contract.determinism = said.value;
-            determinism = Some(statement("determinism", said.line));
-        }
-        if let Some(said) = &stated.accept {
-            contract.accept = said.value;
-            accept = Some(statement("accept", said.line));
-        }
-    }
-    (contract, determinism.into_iter().chain(accept).collect())
 }
