@@ -220,8 +220,9 @@ proptest! {
         for (plan, group) in plans(Format::OpenMpi, &text, &groups).iter().zip(&groups) {
             let scale = if gather { u64::from(group.world) } else { 1 };
             for bytes in around(&named, scale).into_iter().filter(|b| b.checked_mul(scale).is_some()) {
-                // The nearest set and rule that are not greater.
-                let set = sets.iter().rfind(|s| s.world <= u64::from(group.world));
+                // The nearest set and rule that are not greater; smaller groups have the first set.
+                let nearest = sets.iter().rfind(|s| s.world <= u64::from(group.world));
+                let set = nearest.or(sets.first());
                 let nearest = set.and_then(|s| s.rules.iter().rfind(|(size, _)| *size <= bytes * scale));
                 let algorithm = nearest.map(|(_, algorithm)| *algorithm).filter(|a| *a != 0);
                 let choice = plan.decide(&call(op), bytes);

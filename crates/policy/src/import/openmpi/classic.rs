@@ -33,41 +33,47 @@ fn all(findings: &mut Findings<'_>, lines: &mut Lines, sets: &mut Vec<Set>) -> R
             return Err(Stop);
         };
         let communicators = lines.count(findings, "communicator sizes", Some(&collectives))?;
-        let first = sets.len();
+        let mut before: Option<u64> = None;
         for _ in 0..communicators.count {
             let size = lines.one(findings, "a communicator size", Some(&communicators))?;
             let rules = rules(findings, lines, collective, &communicators)?;
-            announce(findings, &mut sets[first..], &size);
-            let low = u32::try_from(size.value).unwrap_or(u32::MAX);
+            let low = match before {
+                None => smallest(findings, &size),
+                Some(before) => follow(findings, sets.last_mut(), before, &size),
+            };
+            before = Some(size.value);
             let parts = vec![Part { world: Counts { low, high: u32::MAX }, nodes: Counts::ANY }];
             sets.push(Set { span: id.span.clone(), collective, parts, rules });
-            if communicators.count > 1 || size.value > 1 {
-                versions_differ(findings, &size);
-            }
         }
     }
     lines.end(findings, &collectives)
 }
 
-/// A set is for communicators up to the next set's size.
-fn announce(findings: &mut Findings<'_>, before: &mut [Set], size: &Number) {
-    let Some(part) = before.last_mut().and_then(|set| set.parts.last_mut()) else { return };
-    match u32::try_from(size.value) {
-        Ok(next) if next > part.world.low => part.world.high = next - 1,
-        _ => {
-            let low = part.world.low;
-            let message = format!("communicator size {} does not follow {low}", size.value);
-            let help = "sizes ascend: Open MPI takes the nearest that is not greater";
-            findings.error(size.span.clone(), message, help);
-        }
+/// The least size that a collective's first set is for.
+fn smallest(findings: &mut Findings<'_>, size: &Number) -> u32 {
+    if size.value > 1 {
+        let message = "the first communicator size is no bound in Open MPI: its rules are for \
+                       smaller groups too";
+        findings.loss_once(size.span.clone(), message);
     }
+    0
 }
 
-fn versions_differ(findings: &mut Findings<'_>, size: &Number) {
-    let message = "a communicator size is read as the least that its rules are for, as Open MPI 4 \
-                   and 5 do; its development branch takes all sizes for the last, and for the others \
-                   those below their own";
+/// The least size that a set behind another is for, and with it where that one ends.
+fn follow(findings: &mut Findings<'_>, set: Option<&mut Set>, before: u64, size: &Number) -> u32 {
+    if size.value <= before {
+        let message = format!("communicator size {} does not follow {before}", size.value);
+        let help = "sizes ascend: Open MPI takes the nearest that is not greater";
+        findings.error(size.span.clone(), message, help);
+    }
+    let message = "a further communicator size is the least that its rules are for, as in Open MPI \
+                   up to 5.0; 6.0 has the set before end at its own size, and this one begin there";
     findings.loss_once(size.span.clone(), message);
+    let low = u32::try_from(size.value).unwrap_or(u32::MAX);
+    if let Some(part) = set.and_then(|set| set.parts.last_mut()) {
+        part.world.high = low.saturating_sub(1);
+    }
+    low
 }
 
 /// What stands behind a rule's algorithm.

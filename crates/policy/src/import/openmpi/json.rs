@@ -222,7 +222,7 @@ fn algorithm(
     value: &Value<'_>,
 ) -> Option<Algorithm> {
     let Some(name) = value.as_string_lit() else {
-        let id = number(findings, "alg", value)?;
+        let id = number(findings, "alg, if not a name,", value)?;
         return Some(Algorithm::of(findings, collective, id, &span(value)));
     };
     let id = collective.algorithms.iter().position(|known| *known == name.value);

@@ -1,4 +1,4 @@
-//! UCC's `TUNE` strings, as UCC 1.6 reads them: entries with `#` between, each of words with `:`
+//! UCC's `TUNE` strings, as UCC 1.10 reads them: entries with `#` between, each of words with `:`
 //! between, in any order. Sizes are those of a rank's receive buffer, a broadcast's of the buffer.
 //!
 //! Every transport layer has a string of its own; for a call the layer of the highest score serves,
