@@ -23,6 +23,7 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Builder {
     variables: Vec<(OsString, OsString)>,
     overrides: Vec<Override>,
+    policies: Vec<(String, String)>,
     registry: Registry,
     launch: Option<Launch>,
     tag: String,
@@ -57,6 +58,7 @@ impl Builder {
             launch: Launch::from_env(&text)?,
             registry: crossover_backends::registry()?,
             overrides: Vec::new(),
+            policies: Vec::new(),
             tag: "world".to_owned(),
             contract: None,
             variables,
@@ -92,6 +94,13 @@ impl Builder {
         self
     }
 
+    /// Adds a policy of the engine's own: TOML text, stronger than every file; `name` is what messages
+    /// call it.
+    pub fn policy(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.policies.push((name.into(), text.into()));
+        self
+    }
+
     /// Makes a setting, such as `use` or `host.chunk`; `origin` says in messages who does, such
     /// as `--use`.
     pub fn set(
@@ -119,7 +128,8 @@ impl Builder {
     /// # Errors
     ///
     /// A setting or policy file is wrong or, with the setting `strict`, lint has anything to say of
-    /// the policy; a rank is missing or lost, ranks disagree, or no backend can be had. Where the cause concerns all ranks, all hold the same sentence.
+    /// the policy; a rank is missing or lost, ranks disagree, or no backend can be had. Where the
+    /// cause concerns all ranks, all hold the same sentence.
     pub fn form(&self) -> Result<Communicator, Error> {
         let launch = self.launch.clone().unwrap_or_else(|| Launch::new(0, 1));
         let loaded = self.load();
@@ -146,7 +156,7 @@ impl Builder {
         // Where rank 0's policy was adopted, this rank's own files say nothing about it.
         let in_force = policy.digest() == formed.plan().policy_digest();
         let strict = if settings.strict && in_force {
-            let sources = Sources::of(&settings, HOST_ARCH);
+            let sources = self.sources(&settings);
             refuse_findings(&sources, &self.registry, &formed, self.contract)
         } else {
             Ok(())
@@ -160,7 +170,13 @@ impl Builder {
 
     fn load(&self) -> Result<(Settings, Policy), Error> {
         let settings = self.settings()?;
-        let policy = Sources::of(&settings, HOST_ARCH).load(&self.registry)?.policy;
+        let policy = self.sources(&settings).load(&self.registry)?.policy;
         Ok((settings, policy))
+    }
+
+    fn sources(&self, settings: &Settings) -> Sources {
+        let of_files = Sources::of(settings, HOST_ARCH);
+        let texts = self.policies.iter().cloned();
+        texts.fold(of_files, |sources, (name, text)| sources.with_text(name, text))
     }
 }

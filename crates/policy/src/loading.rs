@@ -26,6 +26,11 @@ pub(crate) struct Laid {
 pub(crate) enum Location {
     File(PathBuf),
     Shipped(&'static Shipped),
+    /// In the program itself, and what it is called.
+    Text {
+        name: String,
+        text: String,
+    },
 }
 
 /// Reads files one after another, weakest first.
@@ -155,6 +160,10 @@ impl Location {
                 let folder = file.parent().unwrap_or(Path::new(""));
                 return Ok(Location::File(folder.join(path)));
             }
+            (None, Location::Text { .. }) => {
+                let help = "name a file that is compiled in: `shipped:ported/vllm.toml`".to_owned();
+                return Err(("a policy of the program lies in no folder".to_owned(), Some(help)));
+            }
         };
         let help = || Some(suggest::help(&name, shipped::paths()));
         found
@@ -165,6 +174,7 @@ impl Location {
     fn read(&self) -> std::io::Result<Source> {
         match self {
             Location::Shipped(shipped) => Ok(shipped.source()),
+            Location::Text { name, text } => Ok(Source { name: name.clone(), text: text.clone() }),
             Location::File(path) => {
                 let text = std::fs::read_to_string(path)?;
                 Ok(Source { name: path.display().to_string(), text })
@@ -176,6 +186,7 @@ impl Location {
     fn identity(&self) -> PathBuf {
         match self {
             Location::Shipped(shipped) => format!("{}{}", shipped::PREFIX, shipped.path).into(),
+            Location::Text { name, .. } => format!("the program's {name}").into(),
             Location::File(path) => std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
         }
     }

@@ -21,6 +21,8 @@ pub struct Sources {
     /// The node's own files; none if `None`.
     site: Option<PathBuf>,
     files: Vec<PathBuf>,
+    /// The program's own, by name.
+    texts: Vec<(String, String)>,
     forced: Option<Stated<String>>,
     disabled: Option<Stated<String>>,
     enabled: Option<Stated<String>>,
@@ -103,6 +105,14 @@ impl Sources {
         !self.files.is_empty()
     }
 
+    /// Adds a policy of the program's own, as the layer `program`; a later one is stronger. `name` is
+    /// what messages call it. It can include what is shipped, and no file.
+    #[must_use]
+    pub fn with_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Sources {
+        self.texts.push((name.into(), text.into()));
+        self
+    }
+
     /// The same over the floor alone: without a pack and the node's files.
     #[must_use]
     pub fn alone(self) -> Sources {
@@ -168,6 +178,10 @@ impl Sources {
         }
         for path in &self.files {
             loader.lay(Layer::User, &Location::of(path)?)?;
+        }
+        for (name, text) in &self.texts {
+            let (name, text) = (name.clone(), text.clone());
+            loader.lay(Layer::Program, &Location::Text { name, text })?;
         }
         Ok((loader.laid, loader.problems))
     }

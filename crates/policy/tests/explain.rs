@@ -103,6 +103,8 @@ fn a_program_reads_the_keys_that_the_command_line_promises() {
         "layer": "builtin",
         "file": "policies/default.toml",
         "line": 4,
+        "evidence": "default: a library or shared memory takes every op, dtype and size",
+        "params": {},
     });
     assert_eq!(json["chosen"], chosen);
     let verdicts: Vec<_> = json["considered"].as_array().unwrap().iter().collect();

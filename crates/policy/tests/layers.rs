@@ -273,3 +273,21 @@ fn a_missing_file_is_an_error_that_names_it() {
     let told = missing.unwrap_err().to_string();
     assert!(told.starts_with("the policy file no/such/policy.toml cannot be read: "), "{told}");
 }
+
+#[test]
+fn a_policy_of_the_program_goes_before_every_file() {
+    let files = Files::of(&["schema = 1\n[rule.mine]\npriority = 9\nchain = [{ use = 'ipc' }]"]);
+    let own = "schema = 1\n[rule.own]\nchain = [{ use = 'host/one_shot' }]";
+    let sources = Sources::isolated(files.paths()).with_text("engine.toml", own);
+    let policy = sources.load(&registry()).unwrap().policy;
+    assert_eq!(outline(&policy), ["own program 2: host/one_shot", "mine user 2: ipc"]);
+
+    let wrong = "schema = 1\ninclude = ['other.toml']\n[rule.own]\nchain = [{ use = 'hots' }]";
+    let told = Sources::isolated(vec![]).with_text("engine.toml", wrong).load(&registry());
+    let told = told.unwrap_err().to_string();
+    assert!(
+        told.contains("a policy of the program lies in no folder\n --> engine.toml:2:"),
+        "{told}"
+    );
+    assert!(told.contains("--> engine.toml:4:18\n"), "{told}");
+}
