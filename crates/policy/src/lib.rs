@@ -10,11 +10,14 @@
 
 pub mod bytes;
 mod diagnostic;
+pub mod diff;
+mod domain;
 mod effective;
 pub mod explain;
 mod file;
 mod group;
 pub mod import;
+pub mod lint;
 mod loading;
 mod provenance;
 mod settings;

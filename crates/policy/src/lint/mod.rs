@@ -1,0 +1,209 @@
+//! What is wrong with a policy that can be read: found by deciding every call of every group that
+//! the policy tells apart.
+//!
+//! Decisions are piecewise constant, so that this is a proof and no sample: see [`crate::domain`].
+//! The checks, one a file, are told of each [`Case`] in turn; what is found first of a kind at a
+//! place is reported, and cases come simplest first.
+
+mod capacity;
+mod case;
+mod chosen;
+mod contract;
+mod evidence;
+mod expectation;
+mod flapping;
+mod gap;
+mod order;
+mod reason;
+mod refused;
+mod stack;
+mod tie;
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crossover_core::contract::Contract;
+use crossover_core::facts::GroupProfile;
+use crossover_core::policy::{Layer, Rule};
+use crossover_core::registry::Registry;
+
+use crate::diagnostic::Diagnostic;
+use crate::domain::{Book, Domain, Laws};
+use crate::effective::Effective;
+use crate::sources::{PolicyError, Sources};
+pub(crate) use case::Case;
+pub(crate) use stack::architectures_of;
+use stack::stacks;
+
+/// What is known beside the files.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The engine's contract. If it is not stated, an engine may accept whatever the files do.
+    pub contract: Option<Contract>,
+    /// The most input bytes per rank that a set-up group had room for, by backend (`ipc`) or by
+    /// backend and algorithm (`ipc/lamport`). Others have what they state.
+    pub capacities: BTreeMap<String, u64>,
+    /// The name of the group's devices, to compare evidence with.
+    pub device: Option<String>,
+    /// Only this group is looked at. Whether a candidate is ever chosen (W006) is then not asked,
+    /// since it is a question about all groups.
+    pub group: Option<GroupProfile>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// By file, line and column: at most one of a kind at a place. Those in the user's files; in
+    /// all, if there are none of the user's.
+    pub findings: Vec<Diagnostic>,
+    /// How many decisions were looked at. Each stands for all that are decided alike.
+    pub decisions: u64,
+    /// Calls that something would serve, but for the contract; in words, such as
+    /// `all_reduce, reduce_scatter on multi_node`.
+    pub refused_by_contract: Vec<String>,
+    /// How many `[[expect]]` blocks were run.
+    pub expectations: usize,
+}
+
+/// Looks for mistakes in a policy that only show when it decides.
+///
+/// Where the sources have an architecture, the stack of files is looked at as it is on each
+/// architecture that the files or the shipped packs name, and on others.
+///
+/// # Errors
+///
+/// The policy cannot be loaded.
+pub fn lint(
+    sources: &Sources,
+    registry: &Registry,
+    options: &Options,
+) -> Result<Report, PolicyError> {
+    let stacks = stacks(sources, registry, options)?;
+    let laws = Laws::new(registry);
+    let mut report = Report::default();
+    let mut findings = Findings::default();
+    let mut chosen = chosen::Chosen::default();
+    let mut refused = refused::Refused::default();
+    for stack in &stacks {
+        let rules = stack.effective.policy.rules();
+        let book = Book::new(rules, registry, &options.capacities);
+        let domain = stack.domain(&book, registry, &laws, options);
+        let view = View::new(sources, &stack.effective, &book, options);
+        walk(&view, &domain, &mut report.decisions, &mut chosen, &mut refused, &mut findings);
+        findings.extend(contract::check(&view, options));
+        findings.extend(evidence::check(&view, options));
+        let expectations = expectation::check(&view, stack);
+        report.expectations += expectations.run;
+        findings.extend(expectations.failed);
+    }
+    if options.group.is_none() {
+        let mut reasons = reason::Reasons::default();
+        for stack in &stacks {
+            let book = Book::new(stack.effective.policy.rules(), registry, &options.capacities);
+            let domain = stack.domain(&book, registry, &laws, options);
+            reasons.look(&View::new(sources, &stack.effective, &book, options), &domain, &chosen);
+        }
+        findings.extend(reasons.findings());
+    }
+    report.findings = findings.sorted();
+    report.refused_by_contract = refused.in_words();
+    Ok(report)
+}
+
+/// A loaded policy as the checks see it.
+struct View<'v> {
+    effective: &'v Effective,
+    book: &'v Book<'v>,
+    /// What the files accept of what the engine does: all that can be in force is this or narrower.
+    contract: Contract,
+    /// What is in force for an engine that states nothing.
+    usual: Contract,
+    /// Are there files of the user's?
+    has_user_files: bool,
+}
+
+impl<'v> View<'v> {
+    fn new(
+        sources: &Sources,
+        effective: &'v Effective,
+        book: &'v Book<'v>,
+        options: &Options,
+    ) -> Self {
+        let stated = effective.policy.contract;
+        let of_site = |rule: &Rule| matches!(rule.layer, Layer::Site | Layer::Tuned);
+        View {
+            effective,
+            book,
+            contract: options.contract.map_or(stated, |engine| stated.intersection(engine)),
+            usual: stated.intersection(options.contract.unwrap_or_default()),
+            has_user_files: sources.have_files() || book.rules.iter().any(of_site),
+        }
+    }
+
+    /// Is what is found at this rule told? Somebody who lints a file wants to know about that
+    /// file; and a choice forced by a variable has no place in any.
+    fn tells(&self, rule: &Rule) -> bool {
+        self.tells_layer(rule.layer)
+    }
+
+    fn tells_layer(&self, layer: Layer) -> bool {
+        match layer {
+            Layer::Builtin | Layer::Pack => !self.has_user_files,
+            Layer::Site | Layer::Tuned | Layer::User => true,
+            Layer::Env | Layer::Program => false,
+        }
+    }
+}
+
+/// Shows every case to every check. Cases in which the same candidates are reached, for the same
+/// sizes, are one.
+fn walk(
+    view: &View<'_>,
+    domain: &Domain,
+    decisions: &mut u64,
+    chosen: &mut chosen::Chosen,
+    refused: &mut refused::Refused,
+    findings: &mut Findings,
+) {
+    let mut ties = tie::Ties::new(view.book.rules);
+    let mut seen: HashMap<case::Key, bool> = HashMap::new();
+    for (group, call) in domain.pairs() {
+        let case = Case::new(view.book, group, call);
+        let is_refused = seen.entry(case.key()).or_insert_with(|| {
+            *decisions += case.points().len() as u64;
+            chosen.see(view, &case);
+            findings.extend(gap::check(view, &case));
+            findings.extend(ties.check(view, &case));
+            findings.extend(capacity::check(view, &case));
+            findings.extend(order::check(view, &case));
+            findings.extend(flapping::check(view, &case));
+            refused::by_contract(view, &case)
+        });
+        if *is_refused {
+            refused.add(group, call);
+        }
+    }
+}
+
+/// At most one finding of a kind at a place: the first.
+#[derive(Default)]
+struct Findings(Vec<Diagnostic>);
+
+impl Findings {
+    fn extend(&mut self, more: impl IntoIterator<Item = Diagnostic>) {
+        for new in more {
+            let place = |d: &Diagnostic| (d.code, d.file.clone(), d.line, d.column);
+            if !self.0.iter().any(|old| place(old) == place(&new)) {
+                self.0.push(new);
+            }
+        }
+    }
+
+    fn sorted(self) -> Vec<Diagnostic> {
+        let mut findings = self.0;
+        findings.sort_by(|a, b| {
+            (&a.file, a.line, a.column, a.code).cmp(&(&b.file, b.line, b.column, b.code))
+        });
+        findings
+    }
+}
