@@ -59,7 +59,8 @@ pub struct Report {
     /// How many decisions were looked at. Each stands for all that are decided alike.
     pub decisions: u64,
     /// Calls that something would serve, but for the contract; in words, such as
-    /// `all_reduce, reduce_scatter on multi_node`.
+    /// `all_reduce, reduce_scatter on multi_node`. `in part` where it depends on more than the op
+    /// and the topology.
     pub refused_by_contract: Vec<String>,
     /// How many `[[expect]]` blocks were run.
     pub expectations: usize,
@@ -179,9 +180,7 @@ fn walk(
             findings.extend(flapping::check(view, &case));
             refused::by_contract(view, &case)
         });
-        if *is_refused {
-            refused.add(group, call);
-        }
+        refused.add(group, call, *is_refused);
     }
 }
 

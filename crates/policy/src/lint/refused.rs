@@ -20,17 +20,30 @@ pub(super) fn by_contract(view: &View<'_>, case: &Case<'_>) -> bool {
     sizes.any(|size| decide(&case.reach, size).is_some() && decide(&admitted, size).is_none())
 }
 
-/// By topology and op: the element types.
+/// By topology and op: what is refused.
 #[derive(Default)]
-pub(super) struct Refused(BTreeMap<Topology, BTreeMap<Op, Dtypes>>);
+pub(super) struct Refused(BTreeMap<Topology, BTreeMap<Op, Share>>);
+
+/// Of the calls of one op on one topology.
+#[derive(Default)]
+struct Share {
+    calls: u64,
+    refused: u64,
+    /// The element types of those that are refused.
+    dtypes: Dtypes,
+}
 
 impl Refused {
-    pub(super) fn add(&mut self, groups: &GroupClass, calls: &CallClass) {
+    /// Notes that these calls are refused, or that they are not.
+    pub(super) fn add(&mut self, groups: &GroupClass, calls: &CallClass, is_refused: bool) {
         for group in &groups.members {
             let ops = self.0.entry(group.topology).or_default();
-            for call in &calls.members {
-                let dtypes = ops.entry(call.op).or_default();
-                *dtypes = dtypes.union(Dtypes::of(&[call.dtype]));
+            let share = ops.entry(calls.kind.op).or_default();
+            share.calls += calls.members.len() as u64;
+            if is_refused {
+                share.refused += calls.members.len() as u64;
+                let dtypes = calls.members.iter().map(|call| call.dtype);
+                share.dtypes = share.dtypes.union(dtypes.collect());
             }
         }
     }
@@ -39,7 +52,11 @@ impl Refused {
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut lines: Vec<(String, Topologies)> = Vec::new();
         for (topology, ops) in &self.0 {
-            let words: Vec<String> = ops.iter().map(|(op, dtypes)| of_op(*op, *dtypes)).collect();
+            let refused = ops.iter().filter(|(_, share)| share.refused > 0);
+            let words: Vec<String> = refused.map(|(op, share)| share.of_op(*op)).collect();
+            if words.is_empty() {
+                continue;
+            }
             let words = words.join(", ");
             let topology = Topologies::of(&[*topology]);
             match lines.iter_mut().find(|(other, _)| *other == words) {
@@ -51,11 +68,17 @@ impl Refused {
     }
 }
 
-/// The op; with the types, if not all are refused.
-fn of_op(op: Op, dtypes: Dtypes) -> String {
-    if Dtype::ALL.iter().all(|dtype| dtypes.contains(*dtype)) {
-        return op.to_string();
+impl Share {
+    /// The op; with the types, if not all are refused; and with a word if other groups or calls
+    /// of the op are served.
+    fn of_op(&self, op: Op) -> String {
+        if self.dtypes != Dtypes::ALL {
+            let names: Vec<&str> = self.dtypes.iter().map(Dtype::name).collect();
+            return format!("{op} of {}", names.join("/"));
+        }
+        match self.refused == self.calls {
+            true => op.to_string(),
+            false => format!("{op} in part"),
+        }
     }
-    let names: Vec<&str> = dtypes.iter().map(Dtype::name).collect();
-    format!("{op} of {}", names.join("/"))
 }
