@@ -207,9 +207,9 @@ fn a_port_in_use_is_told_to_every_rank() {
 }
 
 #[test]
-fn a_policy_that_names_a_backend_that_is_not_linked() {
+fn a_policy_that_names_a_backend_that_nobody_knows() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let text = "schema = 1\n[rule.fast]\nmatch = { op = \"all_reduce\" }\nchain = [ { use = \"ipc/one_shot_push\" } ]\n";
+    let text = "schema = 1\n[rule.fast]\nmatch = { op = \"all_reduce\" }\nchain = [ { use = \"icp/one_shot_push\" } ]\n";
     std::fs::write(file.path(), text).expect("written");
     // On one rank only: the others are told, rather than left waiting.
     let ends = Job::start(&[0, 1, 2], 3, "1", |at| match at {
@@ -219,7 +219,7 @@ fn a_policy_that_names_a_backend_that_is_not_linked() {
     .end(Duration::from_secs(20));
     for end in &ends {
         assert_eq!(end.code, Some(2), "{ends:#?}");
-        for word in ["ipc", ":4:", "host"] {
+        for word in ["icp", ":4:", "did you mean `ipc`"] {
             assert!(end.stderr.contains(word), "no `{word}`: {ends:#?}");
         }
     }

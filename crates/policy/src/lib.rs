@@ -5,7 +5,7 @@
 //! texts that means, and [`load`](Sources::load)ing them), [`Diagnostic`] (what a mistake in one
 //! looks like), [`explain`] (a decision, told to a person or to a program).
 //!
-//! The syntax is described in `policies/README.md`. A file can choose and narrow; it never makes
+//! The syntax is described in `docs/policy.md`. A file can choose and narrow; it never makes
 //! a backend take what the backend does not state.
 
 pub mod bytes;
@@ -20,8 +20,10 @@ pub mod import;
 pub mod lint;
 mod loading;
 mod provenance;
+pub mod schema;
 mod settings;
 mod shipped;
+pub mod show;
 mod sources;
 mod stack;
 mod suggest;
