@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
-use crate::contract::{Determinism, Deviations, OrderClass};
+use crate::contract::{Determinism, Deviation, Deviations, OrderClass};
 use crate::facts::{Caps, GroupProfile, Topologies};
 
 /// Everything an algorithm can ever take. What only set-up can know (capacity) joins it as an
@@ -270,10 +270,7 @@ impl Eligibility {
                 format!("a contract of at most {}", self.determinism),
                 call.contract.determinism.to_string(),
             ),
-            Clause::Deviation => (
-                format!("accept = [{}]", self.deviates),
-                format!("accept = [{}]", call.contract.accept),
-            ),
+            Clause::Deviation => (accepting(self.deviates), accepting(call.contract.accept)),
             Clause::Capacity => {
                 (format!("at most {} B", capacity.min(self.max_bytes)), format!("{bytes} B"))
             }
@@ -296,4 +293,10 @@ impl Eligibility {
         };
         Refusal { clause, want, got }
     }
+}
+
+/// As a policy would write it.
+fn accepting(deviations: Deviations) -> String {
+    let words: Vec<&str> = deviations.iter().map(Deviation::name).collect();
+    format!("accept = [{}]", words.join(", "))
 }

@@ -11,6 +11,7 @@
 pub mod agreement;
 pub mod backend;
 pub mod bootstrap;
+pub mod bytes;
 pub mod call;
 pub mod communicator;
 pub mod contract;

@@ -8,9 +8,8 @@ use crossover_core::agreement::{StepError, all_or_none};
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
 use crossover_core::facts::HOST_ARCH;
-use crossover_core::policy::Policy;
 use crossover_core::registry::Registry;
-use crossover_policy::{Override, Settings, Sources};
+use crossover_policy::{Effective, Override, Settings, Sources};
 
 use crate::strict::refuse_findings;
 use crate::{Error, report};
@@ -151,13 +150,12 @@ impl Builder {
             group.contract = Contract { determinism, ..engine };
         }
         let report = report(settings.node_id.as_deref());
-        let formed = Communicator::form(&*channel, &self.registry, &policy, report, &group)?;
+        let formed = Communicator::form(&*channel, &self.registry, &policy.policy, report, &group)?;
 
         // Where rank 0's policy was adopted, this rank's own files say nothing about it.
-        let in_force = policy.digest() == formed.plan().policy_digest();
+        let in_force = policy.policy.digest() == formed.plan().policy_digest();
         let strict = if settings.strict && in_force {
-            let sources = self.sources(&settings);
-            refuse_findings(&sources, &self.registry, &formed, self.contract)
+            refuse_findings(&policy, &self.registry, &formed, self.contract)
         } else {
             Ok(())
         };
@@ -168,15 +166,12 @@ impl Builder {
         Ok(formed)
     }
 
-    fn load(&self) -> Result<(Settings, Policy), Error> {
+    fn load(&self) -> Result<(Settings, Effective), Error> {
         let settings = self.settings()?;
-        let policy = self.sources(&settings).load(&self.registry)?.policy;
-        Ok((settings, policy))
-    }
-
-    fn sources(&self, settings: &Settings) -> Sources {
-        let of_files = Sources::of(settings, HOST_ARCH);
+        let of_files = Sources::of(&settings, HOST_ARCH);
         let texts = self.policies.iter().cloned();
-        texts.fold(of_files, |sources, (name, text)| sources.with_text(name, text))
+        let sources = texts.fold(of_files, |sources, (name, text)| sources.with_text(name, text));
+        let policy = sources.load(&self.registry)?;
+        Ok((settings, policy))
     }
 }

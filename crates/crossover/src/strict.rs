@@ -5,15 +5,15 @@ use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
 use crossover_core::plan::OfferState;
 use crossover_core::registry::Registry;
-use crossover_policy::Sources;
-use crossover_policy::lint::{Options, lint};
+use crossover_policy::Effective;
+use crossover_policy::lint::{Options, lint_for_group};
 
 use crate::Error;
 
 /// Refuses a policy of which lint has anything to say. `contract` is the engine's, if it states
 /// one.
 pub(crate) fn refuse_findings(
-    sources: &Sources,
+    policy: &Effective,
     registry: &Registry,
     group: &Communicator,
     contract: Option<Contract>,
@@ -27,8 +27,8 @@ pub(crate) fn refuse_findings(
         contract,
         capacities: open.collect(),
         device: Some(profile.device.clone()),
-        group: Some(profile.clone()),
+        ..Options::default()
     };
-    let findings = lint(sources, registry, &options)?.findings;
+    let findings = lint_for_group(policy, profile.clone(), registry, &options).findings;
     if findings.is_empty() { Ok(()) } else { Err(Error::Strict(findings)) }
 }

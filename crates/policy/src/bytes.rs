@@ -4,14 +4,11 @@
 //! A unit must be written, and only those whose value nobody disputes: one engine's `KB` is 1000
 //! bytes and the next one's is 1024.
 
+use crossover_core::bytes::UNITS;
+pub use crossover_core::bytes::{range_text, size_text};
 use crossover_core::policy::ByteRange;
 
 use crate::diagnostic::Code;
-
-const UNITS: [(&str, u64); 4] = [("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)];
-const KIB: u64 = 1 << 10; // size: a unit
-const MIB: u64 = 1 << 20; // size: a unit
-const GIB: u64 = 1 << 30; // size: a unit
 
 /// A text that is no size, or no range of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,35 +130,6 @@ pub fn parse_size(text: &str) -> Result<u64, BytesError> {
         }
         _ => malformed("the units are `B`, `KiB`, `MiB` and `GiB`, right behind the number"),
     }
-}
-
-/// Writes a size: in the greatest unit of which it is a whole number.
-pub fn size_text(bytes: u64) -> String {
-    let whole = |(_, scale): &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(*scale);
-    match UNITS.iter().find(whole) {
-        Some((unit, scale)) => format!("{}{unit}", bytes / scale),
-        None => "0B".to_owned(),
-    }
-}
-
-/// Writes a range such that [`parse_range`] reads the same one; `..=` where its end is the rounder
-/// number.
-pub fn range_text(range: ByteRange) -> String {
-    let low = if range.low == 0 { String::new() } else { size_text(range.low) };
-    match range.high {
-        None if range.low == 0 => "any".to_owned(),
-        None => format!("{low}.."),
-        Some(high) if range.low.checked_add(1) == Some(high) => size_text(range.low),
-        Some(high) if is_round(high.saturating_sub(1)) && !is_round(high) => {
-            format!("{low}..={}", size_text(high - 1))
-        }
-        Some(high) => format!("{low}..{}", size_text(high)),
-    }
-}
-
-/// Is it written with a unit greater than a byte?
-fn is_round(bytes: u64) -> bool {
-    bytes != 0 && bytes.is_multiple_of(KIB)
 }
 
 fn ambiguous(text: &str, number: u64, unit: &str) -> Result<u64, BytesError> {

@@ -45,7 +45,8 @@ pub(crate) struct Place {
 /// Of everything, where it was stated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Provenance {
-    pub(crate) sources: Vec<Source>,
+    /// The texts, and the layer that each lies in, weakest first.
+    pub(crate) sources: Vec<(Layer, Source)>,
     pub(crate) rules: BTreeMap<String, RulePlaces>,
     pub(crate) contract: Vec<Statement>,
     pub(crate) presets: Vec<Preset>,
@@ -62,6 +63,21 @@ pub(crate) struct RulePlaces {
 }
 
 impl Provenance {
+    /// The text of a file.
+    pub(crate) fn source(&self, file: &str) -> Option<&Source> {
+        self.sources.iter().map(|(_, source)| source).find(|source| source.name == file)
+    }
+
+    /// Does a file lie in a layer of the site's or above it?
+    pub(crate) fn has_user_files(&self) -> bool {
+        self.sources.iter().any(|(layer, _)| *layer >= Layer::Site)
+    }
+
+    /// Does a file of this name lie beneath those of the site and the user, without anybody's doing?
+    pub(crate) fn is_beneath(&self, file: &str) -> bool {
+        self.sources.iter().any(|(layer, source)| *layer <= Layer::Pack && source.name == file)
+    }
+
     /// A finding about a rule, or about a candidate of its chain, where that is written.
     pub(crate) fn finding(
         &self,
@@ -79,7 +95,7 @@ impl Provenance {
         };
         let place = candidate.and_then(|at| places.of_candidate(rule, at));
         let place = place.unwrap_or(&places.name);
-        self.sources[place.document].diagnostic(code, place.span.clone(), message, help)
+        self.sources[place.document].1.diagnostic(code, place.span.clone(), message, help)
     }
 
     /// A finding about a piece of a file.
@@ -92,8 +108,7 @@ impl Provenance {
         help: Option<String>,
     ) -> Diagnostic {
         let nameless = Source { name: file.to_owned(), text: String::new() };
-        let source = self.sources.iter().find(|source| source.name == file);
-        source.unwrap_or(&nameless).diagnostic(code, span, message, help)
+        self.source(file).unwrap_or(&nameless).diagnostic(code, span, message, help)
     }
 }
 

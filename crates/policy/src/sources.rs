@@ -100,11 +100,6 @@ impl Sources {
         self.arch.is_some()
     }
 
-    /// Are there files that somebody named?
-    pub(crate) fn have_files(&self) -> bool {
-        !self.files.is_empty()
-    }
-
     /// Adds a policy of the program's own, as the layer `program`; a later one is stronger. `name` is
     /// what messages call it. It can include what is shipped, and no file.
     #[must_use]

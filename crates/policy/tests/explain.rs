@@ -78,7 +78,7 @@ all_gather bf16 graph 64KiB (65536 B) per rank
      evidence: ported: device B200, world 4, mode graph
      holds for 1B..=64KiB; from 65537 B on host/one_shot
   rule small-all-gather [user] 0.toml:2
-     nvls/lamport_all_gather  1B..=64KiB  ineligible: accept: wants accept = [signed_zero_flush], got accept = [none]
+     nvls/lamport_all_gather  1B..=64KiB  ineligible: accept: wants accept = [signed_zero_flush], got accept = []
    > ipc/all_gather           1B..=64KiB  chosen
   rule all-reduce [user] 0.toml:9: no match: the rule is not for op = all_gather
   rule floor [builtin] policies/default.toml:4

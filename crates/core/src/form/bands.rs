@@ -1,5 +1,6 @@
 //! Who serves which sizes of an op, in a few lines: what a group logs of itself when it is asked.
 
+use crate::bytes::{is_round, size_text};
 use crate::call::{CallKind, Dtype, Dtypes, Mode, Modes, Op, ReduceOp};
 use crate::plan::Plan;
 
@@ -48,26 +49,11 @@ fn in_words(bands: &[Band]) -> String {
         match end {
             None if *from == 0 => target.to_owned(),
             None => format!("then {target}"),
-            Some(end) if is_whole(end) => format!("{target} below {}", size(end)),
-            Some(end) => format!("{target} up to {}", size(end - 1)),
+            Some(end) if is_round(end) => format!("{target} below {}", size_text(end)),
+            Some(end) => format!("{target} up to {}", size_text(end - 1)),
         }
     });
     words.collect::<Vec<_>>().join(", ")
-}
-
-const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-
-/// Is it a number of KiB?
-fn is_whole(bytes: u64) -> bool {
-    bytes.is_multiple_of(1 << UNITS[UNITS.len() - 1].1)
-}
-
-fn size(bytes: u64) -> String {
-    let whole = |(_, shift): &&(&str, u32)| bytes != 0 && bytes.is_multiple_of(1 << shift);
-    match UNITS.iter().find(whole) {
-        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
-        None => format!("{bytes}B"),
-    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ fn demands(stated: Contract, engine: Contract) -> Option<(String, &'static str)>
 fn at_line_of(view: &View<'_>, statement: &Statement, message: String, help: String) -> Diagnostic {
     let provenance = &view.effective.provenance;
     let file = &statement.origin.file;
-    let text = provenance.sources.iter().find(|s| s.name == *file).map_or("", |s| s.text.as_str());
+    let text = provenance.source(file).map_or("", |s| s.text.as_str());
     let before = text.split_inclusive('\n').take(statement.origin.line as usize - 1);
     let start: usize = before.map(str::len).sum();
     let line = text[start..].lines().next().unwrap_or("");

@@ -21,7 +21,8 @@ pub(super) struct Outcome {
 /// What a shipped file beneath the user's expects, it expects of itself: who lays a file over it
 /// means to change something.
 pub(super) fn check(view: &View<'_>, stack: &Stack) -> Outcome {
-    let told = |e: &Expect| !view.has_user_files || !stack.beneath.contains(&e.origin.file);
+    let provenance = &view.effective.provenance;
+    let told = |e: &Expect| !provenance.has_user_files() || !provenance.is_beneath(&e.origin.file);
     let arch = stack.arch.as_deref();
     let here = |e: &&Expect| told(e) && arch.is_none_or(|arch| arch == e.group.arch);
     let expects: Vec<&Expect> = view.effective.expects.iter().filter(here).collect();

@@ -33,7 +33,7 @@ use crate::effective::Effective;
 use crate::sources::{PolicyError, Sources};
 pub(crate) use case::Case;
 pub(crate) use stack::architectures_of;
-use stack::stacks;
+use stack::{Stack, stacks};
 
 /// What is known beside the files.
 #[derive(Clone, Debug, Default)]
@@ -79,17 +79,32 @@ pub fn lint(
     registry: &Registry,
     options: &Options,
 ) -> Result<Report, PolicyError> {
-    let stacks = stacks(sources, registry, options)?;
+    Ok(lint_stacks(&stacks(sources, registry, options)?, registry, options))
+}
+
+/// As [`lint`], of a policy that has been loaded for one group: only that group is looked at.
+pub fn lint_for_group(
+    effective: &Effective,
+    group: GroupProfile,
+    registry: &Registry,
+    options: &Options,
+) -> Report {
+    let stack = Stack { arch: Some(group.arch.clone()), effective: effective.clone() };
+    let options = Options { group: Some(group), ..options.clone() };
+    lint_stacks(&[stack], registry, &options)
+}
+
+fn lint_stacks(stacks: &[Stack], registry: &Registry, options: &Options) -> Report {
     let laws = Laws::new(registry);
     let mut report = Report::default();
     let mut findings = Findings::default();
     let mut chosen = chosen::Chosen::default();
     let mut refused = refused::Refused::default();
-    for stack in &stacks {
+    for stack in stacks {
         let rules = stack.effective.policy.rules();
         let book = Book::new(rules, registry, &options.capacities);
         let domain = stack.domain(&book, registry, &laws, options);
-        let view = View::new(sources, &stack.effective, &book, options);
+        let view = View::new(&stack.effective, &book, options);
         walk(&view, &domain, &mut report.decisions, &mut chosen, &mut refused, &mut findings);
         findings.extend(contract::check(&view, options));
         findings.extend(evidence::check(&view, options));
@@ -99,16 +114,16 @@ pub fn lint(
     }
     if options.group.is_none() {
         let mut reasons = reason::Reasons::default();
-        for stack in &stacks {
+        for stack in stacks {
             let book = Book::new(stack.effective.policy.rules(), registry, &options.capacities);
             let domain = stack.domain(&book, registry, &laws, options);
-            reasons.look(&View::new(sources, &stack.effective, &book, options), &domain, &chosen);
+            reasons.look(&View::new(&stack.effective, &book, options), &domain, &chosen);
         }
         findings.extend(reasons.findings());
     }
     report.findings = findings.sorted();
     report.refused_by_contract = refused.in_words();
-    Ok(report)
+    report
 }
 
 /// A loaded policy as the checks see it.
@@ -124,34 +139,28 @@ struct View<'v> {
 }
 
 impl<'v> View<'v> {
-    fn new(
-        sources: &Sources,
-        effective: &'v Effective,
-        book: &'v Book<'v>,
-        options: &Options,
-    ) -> Self {
+    fn new(effective: &'v Effective, book: &'v Book<'v>, options: &Options) -> Self {
         let stated = effective.policy.contract;
-        let of_site = |rule: &Rule| matches!(rule.layer, Layer::Site | Layer::Tuned);
         View {
             effective,
             book,
             contract: options.contract.map_or(stated, |engine| stated.intersection(engine)),
             usual: stated.intersection(options.contract.unwrap_or_default()),
-            has_user_files: sources.have_files() || book.rules.iter().any(of_site),
+            has_user_files: effective.provenance.has_user_files(),
         }
     }
 
     /// Is what is found at this rule told? Somebody who lints a file wants to know about that
     /// file; and a choice forced by a variable has no place in any.
     fn tells(&self, rule: &Rule) -> bool {
-        self.tells_layer(rule.layer)
+        // A rule that a verb forces stands in no file.
+        self.tells_layer(rule.layer) && self.effective.provenance.rules.contains_key(&rule.id)
     }
 
     fn tells_layer(&self, layer: Layer) -> bool {
         match layer {
             Layer::Builtin | Layer::Pack => !self.has_user_files,
-            Layer::Site | Layer::Tuned | Layer::User => true,
-            Layer::Env | Layer::Program => false,
+            _ => true,
         }
     }
 }

@@ -14,8 +14,6 @@ pub(super) struct Stack {
     /// The architecture; `None` where there is no pack, and the stack is the same on all.
     pub(super) arch: Option<String>,
     pub(super) effective: Effective,
-    /// The names of the files that lie there without anybody's doing.
-    pub(super) beneath: Vec<String>,
 }
 
 /// One stack for each architecture whose pack may differ; a single one where there is no pack.
@@ -27,16 +25,23 @@ pub(super) fn stacks(
     let archs = match (&options.group, sources.have_packs()) {
         (_, false) => vec![None],
         (Some(group), true) => vec![Some(group.arch.clone())],
-        (None, true) => architectures_of(&[sources], registry)?.into_iter().map(Some).collect(),
+        (None, true) => {
+            let mut archs = architectures_of(&[sources], registry)?;
+            // What is expected on an architecture that no rule names is as good an expectation.
+            for expect in sources.load(registry)?.expects {
+                if !archs.contains(&expect.group.arch) {
+                    archs.push(expect.group.arch);
+                }
+            }
+            archs.into_iter().map(Some).collect()
+        }
     };
     let load = |arch: Option<String>| {
-        let (effective, shipped) = match &arch {
-            Some(arch) => (sources.on_arch(arch).load(registry)?, Sources::shipped(arch)),
-            None => (sources.load(registry)?, Sources::isolated(Vec::new())),
+        let effective = match &arch {
+            Some(arch) => sources.on_arch(arch).load(registry)?,
+            None => sources.load(registry)?,
         };
-        let beneath = shipped.load(registry)?.provenance.sources;
-        let beneath = beneath.into_iter().map(|source| source.name).collect();
-        Ok(Stack { arch, effective, beneath })
+        Ok(Stack { arch, effective })
     };
     archs.into_iter().map(load).collect()
 }

@@ -113,7 +113,11 @@ impl<'d> Stack<'d> {
             disabled: Vec::new(),
             expects: self.documents.iter().flat_map(|l| l.document.expects.clone()).collect(),
             provenance: Provenance {
-                sources: self.documents.iter().map(|laid| laid.source.clone()).collect(),
+                sources: self
+                    .documents
+                    .iter()
+                    .map(|laid| (laid.layer, laid.source.clone()))
+                    .collect(),
                 rules: BTreeMap::new(),
                 contract: statements,
                 presets: presets.values().cloned().collect(),
