@@ -1,15 +1,16 @@
-//! `crossover backends`: what is linked into this program, and what each algorithm states.
+//! `crossover backends`: what this program links or knows, and what each algorithm states.
 
 use std::io::Write;
 
-use crossover_core::backend::{Algorithm, Descriptor};
+use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
+use crossover_core::bytes::size_text;
 use crossover_core::eligibility::{Eligibility, Nodes};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::out::Out;
 
-/// List the linked backends, their algorithms, and what each algorithm takes
+/// List the backends, linked or only declared, their algorithms, and what each algorithm takes
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print JSON
@@ -19,20 +20,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = crossover_backends::registry()?;
-    let backends: Vec<&Descriptor> = registry.entries().iter().map(|e| e.descriptor).collect();
+    let backends = registry.descriptors();
+    let linked = |backend: &Descriptor| registry.is_linked(backend.id);
     let mut out = Out::new();
     if args.json {
-        return out.json(&backends.into_iter().map(record).collect::<Vec<Value>>());
-    }
-    if backends.is_empty() {
-        writeln!(out, "no backend is linked into this program")?;
+        let record = |backend: &&'static Descriptor| record(backend, linked(backend));
+        return out.json(&backends.iter().map(record).collect::<Vec<Value>>());
     }
     for backend in backends {
-        writeln!(out, "{} {}", backend.id, backend.version)?;
+        let declared = if linked(backend) { "" } else { " (declared, not linked)" };
+        writeln!(out, "{} {}{declared}", backend.id, backend.version)?;
         for algorithm in backend.algorithms {
-            writeln!(out, "  {}/{}", backend.id, algorithm.name)?;
+            writeln!(out, "  {}", backend.target(algorithm))?;
             for (clause, value) in clauses(&algorithm.eligibility) {
                 writeln!(out, "    {clause:12} {value}")?;
+            }
+            for param in algorithm.params {
+                let (values, default) = (values_in_words(param), param.in_words(param.default));
+                writeln!(out, "    param {}: {values}, {default} if not set", param.name)?;
             }
         }
     }
@@ -54,18 +59,24 @@ fn clauses(e: &Eligibility) -> Vec<(&'static str, String)> {
         ("determinism", format!("up to {}", e.determinism)),
         ("deviates", e.deviates.to_string()),
         ("multiple_of", format!("{} B", e.multiple_of)),
+        ("max_bytes", room(e.max_bytes)),
     ]
 }
 
-fn record(backend: &Descriptor) -> Value {
+fn record(backend: &Descriptor, is_linked: bool) -> Value {
     let algorithms: Vec<Value> = backend.algorithms.iter().map(|a| algorithm(backend, a)).collect();
-    json!({ "id": backend.id, "version": backend.version, "algorithms": algorithms })
+    json!({
+        "id": backend.id,
+        "version": backend.version,
+        "linked": is_linked,
+        "algorithms": algorithms,
+    })
 }
 
 fn algorithm(backend: &Descriptor, algorithm: &Algorithm) -> Value {
     let e = &algorithm.eligibility;
     json!({
-        "use": format!("{}/{}", backend.id, algorithm.name),
+        "use": backend.target(algorithm),
         "op": e.ops.iter().collect::<Vec<_>>(),
         "topology": e.topologies.iter().collect::<Vec<_>>(),
         "nodes": nodes(e.nodes),
@@ -78,7 +89,26 @@ fn algorithm(backend: &Descriptor, algorithm: &Algorithm) -> Value {
         "determinism": e.determinism,
         "deviates": e.deviates.iter().collect::<Vec<_>>(),
         "multiple_of": e.multiple_of,
+        "max_bytes": (e.max_bytes != u64::MAX).then_some(e.max_bytes),
+        "params": algorithm.params.iter().map(param).collect::<Vec<_>>(),
     })
+}
+
+fn room(bytes: u64) -> String {
+    if bytes == u64::MAX { "any".to_owned() } else { size_text(bytes) }
+}
+
+fn param(param: &Param) -> Value {
+    let values = values_in_words(param);
+    json!({ "name": param.name, "values": values, "default": param.in_words(param.default) })
+}
+
+fn values_in_words(param: &Param) -> String {
+    match param.values {
+        Values::Count { min, max } => format!("{min}..={max}"),
+        Values::Words(words) => words.join(" | "),
+        Values::Flag => "true | false".to_owned(),
+    }
 }
 
 fn nodes(nodes: Nodes) -> &'static str {

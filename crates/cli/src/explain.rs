@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::group::joined;
 use crate::out::Out;
-use crate::words::one_of;
+use crate::words::{architecture, one_of};
 
 /// Say who would run a call, and why the others would not
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
     /// Architecture of the devices, such as sm90 or gfx942; `host` for none
-    #[arg(long, default_value = HOST_ARCH)]
+    #[arg(long, default_value = HOST_ARCH, value_parser = architecture)]
     arch: String,
     /// How the ranks reach one another [default: host, nvlink_full for sm*, xgmi_full for gfx*]
     #[arg(long, value_parser = one_of::<Topology>(Topology::NAMES))]

@@ -16,6 +16,21 @@ where
     words.try_map(|word| word.parse::<W>().map_err(|_| NoSuchWord))
 }
 
+/// Reads an architecture of a group: `sm90`, `gfx942` (features may follow a colon), `host`.
+pub(crate) fn architecture(text: &str) -> Result<String, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let numbered = |prefix: &str, digit: fn(char) -> bool| {
+        name.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.chars().all(digit))
+    };
+    let known = name == "host"
+        || numbered("sm", |c| c.is_ascii_digit())
+        || numbered("gfx", |c| c.is_ascii_digit() || ('a'..='f').contains(&c));
+    match known {
+        true => Ok(text.to_owned()),
+        false => Err("write an architecture such as `sm90`, `gfx942` or `host`".to_owned()),
+    }
+}
+
 /// Takes dashes for underscores.
 #[derive(Clone)]
 struct Underscored(PossibleValuesParser);

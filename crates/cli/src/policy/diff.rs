@@ -7,7 +7,8 @@ use crossover_policy::diff::{Change, diff};
 use crossover_policy::lint::Options;
 use serde_json::{Value, json};
 
-use super::Over;
+use super::{Engine, Over};
+use crate::explain::{capacity, known};
 use crate::failure::Failure;
 use crate::out::Out;
 
@@ -19,6 +20,11 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     over: Over,
+    #[command(flatten)]
+    engine: Engine,
+    /// Room that a backend was set up with, in input bytes per rank
+    #[arg(long, value_name = "ID=SIZE", value_parser = capacity)]
+    capacity: Vec<(String, u64)>,
     /// Exit with 1 if a decision differs
     #[arg(long)]
     exit_code: bool,
@@ -30,9 +36,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = crossover_backends::registry()?;
     let (old, new) = args.files.split_at(args.files.len() - 1);
-    let (old, _) = args.over.sources(old, "", &registry)?;
+    known(&args.capacity, &registry)?;
+    let (old, settings) = args.over.sources(old, "", &registry)?;
     let (new, _) = args.over.sources(new, "", &registry)?;
-    let changes = diff(&old, &new, &registry, &Options::default())?;
+    let options = Options {
+        contract: args.engine.contract(settings.contract),
+        capacities: args.capacity.iter().cloned().collect(),
+        ..Options::default()
+    };
+    let changes = diff(&old, &new, &registry, &options)?;
     let mut out = Out::new();
     if args.json {
         out.json(&changes.iter().map(record).collect::<Vec<_>>())?;

@@ -5,17 +5,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crossover_core::contract::{Contract, Determinism, Deviation};
 use crossover_core::registry::Registry;
 use crossover_policy::lint::{Options, Report, lint};
 use crossover_policy::{Diagnostic, PolicyError, Severity};
 use serde_json::{Value, json};
 
-use super::Over;
+use super::{Engine, Over};
 use crate::explain::{capacity, known};
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::words::one_of;
 
 /// Check policies, exhaustively: each file by itself; the policy in force, if none is given
 #[derive(clap::Args)]
@@ -27,12 +25,8 @@ pub(crate) struct Args {
     /// Warnings count as errors
     #[arg(long)]
     strict: bool,
-    /// Deviations that the engine accepts, with commas between
-    #[arg(long, value_delimiter = ',', value_parser = one_of::<Deviation>(Deviation::NAMES))]
-    accept: Option<Vec<Deviation>>,
-    /// The least reproducibility that the engine demands
-    #[arg(long, value_parser = one_of::<Determinism>(Determinism::NAMES))]
-    determinism: Option<Determinism>,
+    #[command(flatten)]
+    engine: Engine,
     /// Room that a backend was set up with, in input bytes per rank
     #[arg(long, value_name = "ID=SIZE", value_parser = capacity)]
     capacity: Vec<(String, u64)>,
@@ -48,10 +42,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = crossover_backends::registry()?;
     let mut out = Out::new();
     let mut verdicts = Vec::new();
-    let mut worst = None;
+    let mut worst = 0;
     for files in args.each() {
         let checked = args.check(files, &registry)?;
-        worst = worst.max(checked.worst(args.strict));
+        worst = worst.max(checked.exit_code());
         match args.json {
             true => verdicts.push(checked.record()),
             false => write!(out, "{}", checked.text())?,
@@ -61,10 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         out.json(&verdicts)?;
     }
     out.flush()?;
-    match worst {
-        Some(Severity::Error) => Err(Failure::silent(1)),
-        _ => Ok(()),
-    }
+    if worst == 0 { Ok(()) } else { Err(Failure::silent(worst)) }
 }
 
 impl Args {
@@ -80,26 +71,28 @@ impl Args {
         known(&self.capacity, registry)?;
         let start = Instant::now();
         let (sources, settings) = self.over.sources(files, "", registry)?;
-        let engine = Contract {
-            determinism: self.determinism.unwrap_or(settings.contract.determinism),
-            accept: self.accept.iter().flatten().copied().collect(),
-        };
         let options = Options {
-            contract: (self.accept.is_some() || self.determinism.is_some()).then_some(engine),
+            contract: self.engine.contract(settings.contract),
             capacities: self.capacity.iter().cloned().collect::<BTreeMap<_, _>>(),
             device: self.device.clone(),
             ..Options::default()
         };
+        let mut is_readable = true;
         let report = match lint(&sources, registry, &options) {
             Ok(report) => report,
-            Err(PolicyError::Mistakes(findings)) => Report { findings, ..Report::default() },
+            Err(PolicyError::Mistakes(findings)) => {
+                is_readable = false;
+                Report { findings, ..Report::default() }
+            }
             Err(unreadable) => return Err(unreadable.into()),
         };
         let name = match files {
             [] => "the policy in force".to_owned(),
             files => files[0].display().to_string(),
         };
-        Ok(Checked { name, report, milliseconds: start.elapsed().as_secs_f64() * 1e3 })
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        let is_strict = self.strict || settings.strict;
+        Ok(Checked { name, report, is_readable, is_strict, milliseconds })
     }
 }
 
@@ -107,13 +100,22 @@ impl Args {
 struct Checked {
     name: String,
     report: Report,
+    /// Could it be read at all?
+    is_readable: bool,
+    is_strict: bool,
     milliseconds: f64,
 }
 
 impl Checked {
-    fn worst(&self, strict: bool) -> Option<Severity> {
-        let worst = self.report.findings.iter().map(|f| f.code.severity()).max();
-        worst.map(|severity| if strict { Severity::Error } else { severity })
+    /// As the program's: 2 for a file that is none, 1 for a check that failed.
+    fn exit_code(&self) -> u8 {
+        let least = if self.is_strict { Severity::Warning } else { Severity::Error };
+        let failed = self.report.findings.iter().any(|f| f.code.severity() >= least);
+        match (failed, self.is_readable) {
+            (_, false) => 2,
+            (true, true) => 1,
+            (false, true) => 0,
+        }
     }
 
     fn count(&self, severity: Severity) -> usize {

@@ -10,11 +10,13 @@ mod show;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use crossover_core::contract::{Contract, Determinism, Deviation};
 use crossover_core::registry::Registry;
 use crossover_policy::{Override, Settings, Sources};
 
 use crate::failure::Failure;
 use crate::group::joined;
+use crate::words::one_of;
 
 /// Check policy files, show what is in force, compare, import other systems' tables
 #[derive(clap::Args)]
@@ -48,6 +50,28 @@ struct Over {
     /// The builtin floor alone: no pack, and nothing from the environment
     #[arg(long)]
     isolated: bool,
+}
+
+/// What the engine demands and accepts.
+#[derive(clap::Args)]
+struct Engine {
+    /// Deviations that the engine accepts, with commas between
+    #[arg(long, value_delimiter = ',', value_parser = one_of::<Deviation>(Deviation::NAMES))]
+    accept: Option<Vec<Deviation>>,
+    /// The least reproducibility that the engine demands
+    #[arg(long, value_parser = one_of::<Determinism>(Determinism::NAMES))]
+    determinism: Option<Determinism>,
+}
+
+impl Engine {
+    /// The engine's contract, if any of it is stated; the rest is as the settings have it.
+    fn contract(&self, settings: Contract) -> Option<Contract> {
+        let accept = self.accept.as_ref().map(|accept| accept.iter().copied().collect());
+        (accept.is_some() || self.determinism.is_some()).then(|| Contract {
+            determinism: self.determinism.unwrap_or(settings.determinism),
+            accept: accept.unwrap_or(settings.accept),
+        })
+    }
 }
 
 impl Over {

@@ -9,6 +9,7 @@ use crossover_policy::show::{record, text};
 use super::Over;
 use crate::failure::Failure;
 use crate::out::Out;
+use crate::words::architecture;
 
 /// Print the policy in force, in the order in which its rules are tried, with the place of every value
 #[derive(clap::Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     over: Over,
     /// Architecture whose pack is in force
-    #[arg(long, default_value = HOST_ARCH)]
+    #[arg(long, default_value = HOST_ARCH, value_parser = architecture)]
     arch: String,
     /// Print JSON
     #[arg(long)]
