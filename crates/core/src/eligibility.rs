@@ -198,8 +198,8 @@ impl Eligibility {
     };
 
     /// The first clause, but for [`Clause::MultipleOf`], that this group and call fail. Pure, and
-    /// free of allocation. `bytes` is the call's input per rank, `capacity` the agreed number of input bytes that set-up found room
-    /// for.
+    /// free of allocation. `bytes` is the call's input per rank, `capacity` the agreed number of
+    /// input bytes that set-up found room for.
     pub fn failing(
         &self,
         group: &GroupProfile,
@@ -207,22 +207,28 @@ impl Eligibility {
         bytes: u64,
         capacity: u64,
     ) -> Option<Clause> {
+        let of_call = self.failing_call(call);
+        if of_call == Some(Clause::Op) {
+            return of_call;
+        }
+        let too_large = bytes > capacity.min(self.max_bytes);
+        let of_size = too_large.then_some(Clause::Capacity);
+        self.failing_group(group).or(of_call).or(of_size)
+    }
+
+    /// The first clause that this kind of call, with its contract, fails in any group and at any
+    /// size.
+    pub fn failing_call(&self, call: &CallKind) -> Option<Clause> {
         if !self.ops.contains(call.op) {
             Some(Clause::Op)
-        } else if let Some(clause) = self.failing_group(group) {
-            Some(clause)
         } else if !self.modes.contains(call.mode) {
             Some(Clause::Mode)
         } else if !self.dtypes.contains(call.dtype) {
             Some(Clause::Dtype)
         } else if call.op.reduces() && !self.reduce_ops.contains(call.reduce_op) {
             Some(Clause::ReduceOp)
-        } else if let Some(clause) = self.failing_contract(call) {
-            Some(clause)
-        } else if bytes > capacity.min(self.max_bytes) {
-            Some(Clause::Capacity)
         } else {
-            None
+            self.failing_contract(call)
         }
     }
 

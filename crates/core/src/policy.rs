@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Param, Values};
-use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
+use crate::call::{CallKind, Dtypes, Modes, Op, Ops, ReduceOps};
 use crate::contract::Contract;
 use crate::digest::{Digest, digest};
 use crate::facts::{Caps, GroupProfile, Topologies};
@@ -261,6 +261,19 @@ impl ByteRange {
             None => true,
         };
         self.low <= bytes && below
+    }
+
+    /// A range of input or output bytes, as input bytes per rank of an op in a group of `world`: a
+    /// size is inside this range if its input bytes are inside the result. `world` is not 0.
+    #[must_use]
+    pub fn of_input(self, basis: Basis, op: Op, world: u32) -> ByteRange {
+        let world = u64::from(world);
+        let convert = |bytes: u64| match (basis, op) {
+            (Basis::Output, Op::AllGather) => bytes.div_ceil(world),
+            (Basis::Output, Op::ReduceScatter) => bytes.saturating_mul(world),
+            _ => bytes,
+        };
+        ByteRange { low: convert(self.low), high: self.high.map(convert) }
     }
 }
 

@@ -22,13 +22,7 @@ pub(crate) struct Step {
 impl Step {
     /// The range as input bytes per rank.
     pub(super) fn input_bytes(&self, op: Op, world: u32) -> ByteRange {
-        let world = u64::from(world);
-        let convert: &dyn Fn(u64) -> u64 = match (self.basis, op) {
-            (Basis::Output, Op::AllGather) => &|output| output.div_ceil(world),
-            (Basis::Output, Op::ReduceScatter) => &|output| output.saturating_mul(world),
-            _ => &|same| same,
-        };
-        ByteRange { low: convert(self.bytes.low), high: self.bytes.high.map(convert) }
+        self.bytes.of_input(self.basis, op, world)
     }
 }
 
