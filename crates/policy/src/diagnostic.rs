@@ -38,6 +38,9 @@ pub enum Code {
     Contract,
     /// E016: an `[[expect]]` that is not met.
     Expectation,
+    /// W017: a call that the usual contract refuses, since a rule that is marked last leaves nothing
+    /// else.
+    RefusedByContract,
     /// E020: what another system's file says is malformed, or names what that system does not have.
     Foreign,
     /// W021: what another system's file says, and a policy does not or not quite.
@@ -72,6 +75,7 @@ impl Code {
             Code::ForeignEvidence => "W014",
             Code::Contract => "E015",
             Code::Expectation => "E016",
+            Code::RefusedByContract => "W017",
             Code::Foreign => "E020",
             Code::Loss => "W021",
         }
@@ -80,9 +84,11 @@ impl Code {
     /// How bad it is.
     pub const fn severity(self) -> Severity {
         match self {
-            Code::NeverChosen | Code::Flapping | Code::ForeignEvidence | Code::Loss => {
-                Severity::Warning
-            }
+            Code::NeverChosen
+            | Code::Flapping
+            | Code::ForeignEvidence
+            | Code::RefusedByContract
+            | Code::Loss => Severity::Warning,
             _ => Severity::Error,
         }
     }

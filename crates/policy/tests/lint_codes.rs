@@ -152,6 +152,66 @@ fn calls_that_the_contract_refuses_are_no_gaps() {
     assert_eq!(unstated.refused_by_contract, [""; 0]);
 }
 
+/// A registry whose backend takes all-reduces alone.
+#[test]
+fn what_no_backend_could_serve_is_no_gap() {
+    let registry = Registry::empty().declaring(&CLAIMS).unwrap();
+    let text = |op: &str, range: &str| {
+        format!(
+            "schema = 1\n[rule.r]\nlast = true\nmatch = {{ op = '{op}' }}\n\
+             chain = [{{ use = 'claims/in_order', bytes = '{range}' }}]"
+        )
+    };
+    let found = |text: &str| {
+        let report = report_with(&registry, text, &Options::default());
+        let gaps = report.findings.iter().filter(|f| f.code.name() == "E008");
+        gaps.map(|d| format!("{}:{}", d.line, d.column)).collect::<Vec<String>>()
+    };
+    assert_eq!(found(&text("all_reduce", "any")), [""; 0]);
+    assert_eq!(found(&text("broadcast", "any")), [""; 0]);
+    assert_eq!(found(&text("all_reduce", "..=1KiB")), ["2:7"]);
+}
+
+#[test]
+fn a_last_rule_that_the_usual_contract_refuses() {
+    let lossy = "{ use = 'quick_reduce/int8', bytes = '..=1MiB' }";
+    let closed = |last: bool, more: &str| {
+        format!(
+            "schema = 1\n[rule.r]\nlast = {last}\nmatch = {{ op = 'all_reduce', \
+             dtype = 'f16', reduce_op = 'sum', world = 8, topology = 'xgmi_full', arch = 'gfx942', \
+             caps = 'p2p' }}\nchain = [{lossy}{more}]"
+        )
+    };
+    let codes = |text: &str, options: &Options| {
+        let report = report(text, options);
+        let refused = !report.refused_by_contract.is_empty();
+        (report.findings.iter().map(|f| f.code.name()).collect::<Vec<_>>(), refused)
+    };
+    let unstated = Options::default();
+    // What the rule leaves to nobody under any contract is a gap as well.
+    assert_eq!(codes(&closed(true, ""), &unstated), (vec!["E008", "W017"], true));
+    assert_eq!(codes(&closed(true, ", { use = 'nccl' }"), &unstated), (vec![], false));
+    assert_eq!(codes(&closed(false, ""), &unstated), (vec![], false));
+    // An engine that accepts the codec is served by it.
+    let accept = Deviations::of(&[Deviation::LossyInt8]);
+    let contract = Some(Contract { accept, ..Contract::DEFAULT });
+    let lossy = Options { contract, ..Options::default() };
+    assert_eq!(codes(&closed(true, ""), &lossy), (vec!["E008"], false));
+}
+
+#[test]
+fn under_a_stated_contract_no_stricter_one_counts() {
+    let chain = "{ use = 'nccl' },\n{ use = 'ipc/two_shot_pull' },";
+    // Some call may demand the same bits at every size.
+    found(&reducing(chain), &[]);
+    let stated = |determinism| Options {
+        contract: Some(Contract { determinism, ..Contract::DEFAULT }),
+        ..Options::default()
+    };
+    found_with(&reducing(chain), &stated(Determinism::RankConsistent), &["W006@6:1"]);
+    found_with(&reducing(chain), &stated(Determinism::SizeInvariant), &["W006@5:1"]);
+}
+
 #[test]
 fn ties() {
     let two = |first: &str, second: &str, extra: &str| {

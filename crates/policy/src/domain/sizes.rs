@@ -5,6 +5,8 @@
 //! bounds around it and by the largest of them that divides it. One size for each of these is
 //! enough, and the first in number is taken.
 
+use std::collections::BTreeSet;
+
 use super::book::Reach;
 
 impl Reach {
@@ -17,11 +19,55 @@ impl Reach {
     pub(crate) fn covers(&self, bytes: u64) -> bool {
         self.range.contains(bytes) && bytes <= self.room
     }
+
+    /// The first size beyond those that it covers.
+    fn end(&self) -> u64 {
+        self.range.high.unwrap_or(u64::MAX).min(self.room.saturating_add(1))
+    }
 }
 
 /// Who serves this size; an index into `reach`.
 pub(crate) fn decide(reach: &[Reach], bytes: u64) -> Option<usize> {
     reach.iter().position(|r| r.serves(bytes))
+}
+
+/// Each of the [`points`], and who serves it.
+pub(crate) fn decisions(reach: &[Reach], element: u64) -> Vec<(u64, Option<usize>)> {
+    let mut decisions = Vec::new();
+    sweep(reach, &points(reach, element), |size, covering| {
+        let first = covering.iter().find(|at| size.is_multiple_of(reach[**at].multiple_of));
+        decisions.push((size, first.copied()));
+    });
+    decisions
+}
+
+/// Shows sizes, ascending but for a 0 at the very end, with all that cover each: so that a walk over
+/// all sizes of many narrow ranges need not ask every range about every size.
+pub(crate) fn sweep(reach: &[Reach], sizes: &[u64], mut see: impl FnMut(u64, &BTreeSet<usize>)) {
+    // A range that lies beyond its room covers nothing.
+    let some = (0..).zip(reach).filter(|(_, r)| r.range.low < r.end());
+    let (mut starts, mut ends): (Vec<(u64, usize)>, Vec<(u64, usize)>) =
+        some.map(|(at, r)| ((r.range.low, at), (r.end(), at))).unzip();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
+    let mut covering = BTreeSet::new();
+    let (zero, ascending): (&[u64], &[u64]) = match sizes.split_last() {
+        Some((0, ascending)) => (&[0], ascending),
+        _ => (&[], sizes),
+    };
+    for &size in ascending {
+        while let Some((_, at)) = starts.next_if(|(low, _)| *low <= size) {
+            covering.insert(at);
+        }
+        while let Some((_, at)) = ends.next_if(|(end, _)| *end <= size) {
+            covering.remove(&at);
+        }
+        see(size, &covering);
+    }
+    for &size in zero {
+        see(size, &(0..reach.len()).filter(|at| reach[*at].covers(size)).collect());
+    }
 }
 
 /// Every size, from 0 on, at which the set of those that cover it can change.

@@ -18,7 +18,7 @@ pub(crate) struct Case<'d> {
     /// Who can serve under some contract, in order.
     pub(crate) reach: Vec<Reach>,
     /// Who could if no rule were last: what [`reach`](Case::reach) is the beginning of.
-    unclosed: Vec<Reach>,
+    pub(crate) unclosed: Vec<Reach>,
 }
 
 /// All that decisions in a case depend on, in whichever order its rules are.
@@ -42,7 +42,10 @@ impl<'d> Case<'d> {
             (0..).zip(both).filter(|(_, (g, c))| **g && **c).map(|(rule, _)| rule).collect();
         let reached = book.cut(&matched);
         let unclosed = book.reach(&group.profile, &call.kind, &matched);
-        let reach = unclosed.iter().filter(|r| reached.contains(&r.rule)).cloned().collect();
+        // Rules are in order, and the reached ones are the first of them.
+        let tried =
+            unclosed.partition_point(|r| reached.last().is_some_and(|last| r.rule <= *last));
+        let reach = unclosed[..tried].to_vec();
         Case { group: &group.profile, call: call.kind, matched, reached, reach, unclosed }
     }
 

@@ -1,12 +1,12 @@
 //! Which candidates are ever chosen, by any of the algorithms that they name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crossover_core::policy::Rule;
 
 use super::View;
-use super::case::{Case, narrowest};
-use crate::domain::{decide, points};
+use super::case::Case;
+use crate::domain::decisions;
 
 /// A candidate, the same in every stack of the same files: file, line, rule, and its number in the
 /// chain.
@@ -25,7 +25,8 @@ impl Chosen {
         self.0.contains(&place(rule, candidate))
     }
 
-    /// Adds all that are chosen in this case, under any contract that can be in force.
+    /// Adds all that are chosen in this case, under any contract that can be in force; under the
+    /// stated one alone, if the engine states one.
     pub(super) fn see(&mut self, view: &View<'_>, case: &Case<'_>) {
         let rules = view.book.rules;
         let mut asked = Vec::new();
@@ -34,17 +35,16 @@ impl Chosen {
             if !view.tells(rule) || self.contains(rule, r.candidate) {
                 continue;
             }
-            let contract = narrowest(view.book, view.contract, &[r.algorithm]);
+            let contract = view.showing(r.algorithm);
             if asked.contains(&contract) {
                 continue;
             }
             asked.push(contract);
             let admitted = case.under(view.book, contract);
-            for size in points(&admitted, case.element()) {
-                if let Some(first) = decide(&admitted, size) {
-                    let first = &admitted[first];
-                    self.0.insert(place(&rules[first.rule], first.candidate));
-                }
+            let first = decisions(&admitted, case.element());
+            for at in first.into_iter().filter_map(|(_, at)| at).collect::<BTreeSet<usize>>() {
+                let first = &admitted[at];
+                self.0.insert(place(&rules[first.rule], first.candidate));
             }
         }
     }

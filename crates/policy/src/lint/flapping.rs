@@ -1,6 +1,8 @@
 //! W013: an algorithm that returns after another took over, or many changes in few sizes. That is
 //! what noise looks like when it is written into a table.
 
+use std::collections::HashMap;
+
 use crossover_core::policy::Layer;
 
 use super::View;
@@ -8,7 +10,7 @@ use super::case::Case;
 use super::words::{call_words, group_words};
 use crate::bytes::size_text;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::domain::{Reach, decide, points};
+use crate::domain::{Reach, decisions};
 
 /// More changes than this within a tenfold growth of the size are too many.
 const MOST_CHANGES: usize = 4;
@@ -29,9 +31,9 @@ pub(super) fn check(view: &View<'_>, case: &Case<'_>) -> Option<Diagnostic> {
 /// what serves the rest is not a matter of tables. No bytes are no size here.
 fn bands(admitted: &[Reach], element: u64) -> Vec<(u64, &Reach)> {
     let coarsest = admitted.iter().map(|r| r.multiple_of).max().unwrap_or(1).max(element);
-    let sizes = points(admitted, element).into_iter();
-    let sizes = sizes.filter(|size| *size > 0 && size.is_multiple_of(coarsest));
-    let served = sizes.filter_map(|size| Some((size, &admitted[decide(admitted, size)?])));
+    let sizes = decisions(admitted, element).into_iter();
+    let sizes = sizes.filter(|(size, _)| *size > 0 && size.is_multiple_of(coarsest));
+    let served = sizes.filter_map(|(size, at)| Some((size, &admitted[at?])));
     let mut bands: Vec<(u64, &Reach)> = Vec::new();
     for (size, r) in served {
         if bands.last().is_none_or(|(_, last)| last.algorithm != r.algorithm) {
@@ -45,9 +47,9 @@ fn bands(admitted: &[Reach], element: u64) -> Vec<(u64, &Reach)> {
 /// a range that somebody laid into a wider one. And the floor serves what no range covers, which is
 /// no choice.
 fn returning<'b>(view: &View<'_>, bands: &[(u64, &'b Reach)]) -> Option<(&'b Reach, String)> {
+    let mut latest = HashMap::new();
     for (at, (size, r)) in bands.iter().enumerate() {
-        let before = bands[..at].iter().rposition(|(_, b)| b.algorithm == r.algorithm);
-        let Some(before) = before else { continue };
+        let Some(before) = latest.insert(r.algorithm, at) else { continue };
         let rule = &view.book.rules[r.rule];
         let place = |r: &Reach| (r.rule, r.candidate);
         if rule.layer == Layer::Builtin || !view.tells(rule) || place(bands[before].1) == place(r) {

@@ -6,10 +6,24 @@ use super::case::Case;
 use super::words::{call_words, group_words};
 use crate::bytes::size_text;
 use crate::diagnostic::{Code, Diagnostic, Source};
-use crate::domain::decide;
+use crate::domain::decisions;
 
-pub(super) fn check(view: &View<'_>, case: &Case<'_>) -> Option<Diagnostic> {
-    let size = case.points().into_iter().find(|size| decide(&case.reach, *size).is_none())?;
+/// The sizes that nothing serves.
+pub(super) fn unserved(case: &Case<'_>) -> Vec<u64> {
+    let decisions = decisions(&case.reach, case.element()).into_iter();
+    decisions.filter(|(_, at)| at.is_none()).map(|(size, _)| size).collect()
+}
+
+/// What no backend that is known could serve is no fault of the policy.
+pub(super) fn check(view: &View<'_>, case: &Case<'_>, unserved: &[u64]) -> Option<Diagnostic> {
+    let could = |size: &&u64| {
+        view.book.known.iter().any(|k| {
+            let e = &k.algorithm.eligibility;
+            e.failing(case.group, &case.call, **size, k.room).is_none()
+                && size.is_multiple_of(e.multiple_of)
+        })
+    };
+    let size = *unserved.iter().find(could)?;
     let rules = view.book.rules;
     let closing = case.reached.last().filter(|rule| rules[**rule].last);
     let weakest_told = case.matched.iter().rev().map(|rule| &rules[*rule]).find(|r| view.tells(r));

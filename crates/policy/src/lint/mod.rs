@@ -20,14 +20,14 @@ mod stack;
 mod tie;
 mod words;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crossover_core::contract::Contract;
 use crossover_core::facts::GroupProfile;
 use crossover_core::policy::{Layer, Rule};
 use crossover_core::registry::Registry;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::domain::{Book, Domain, Laws};
 use crate::effective::Effective;
 use crate::sources::{PolicyError, Sources};
@@ -134,6 +134,8 @@ struct View<'v> {
     contract: Contract,
     /// What is in force for an engine that states nothing.
     usual: Contract,
+    /// Is the engine's contract known?
+    is_stated: bool,
     /// Are there files of the user's?
     has_user_files: bool,
 }
@@ -146,7 +148,17 @@ impl<'v> View<'v> {
             book,
             contract: options.contract.map_or(stated, |engine| stated.intersection(engine)),
             usual: stated.intersection(options.contract.unwrap_or_default()),
+            is_stated: options.contract.is_some(),
             has_user_files: effective.provenance.has_user_files(),
+        }
+    }
+
+    /// The contract under which it shows whether this algorithm is ever first: the stated one, or
+    /// the narrowest that admits it.
+    fn showing(&self, algorithm: usize) -> Contract {
+        match self.is_stated {
+            true => self.contract,
+            false => case::narrowest(self.book, self.contract, &[algorithm]),
         }
     }
 
@@ -176,39 +188,54 @@ fn walk(
     findings: &mut Findings,
 ) {
     let mut ties = tie::Ties::new(view.book.rules);
-    let mut seen: HashMap<case::Key, bool> = HashMap::new();
+    let mut seen: HashMap<case::Key, Seen> = HashMap::new();
     for (group, call) in domain.pairs() {
         let case = Case::new(view.book, group, call);
-        let is_refused = seen.entry(case.key()).or_insert_with(|| {
+        let known = seen.entry(case.key()).or_insert_with(|| {
             *decisions += case.points().len() as u64;
             chosen.see(view, &case);
-            findings.extend(gap::check(view, &case));
             findings.extend(ties.check(view, &case));
             findings.extend(capacity::check(view, &case));
             findings.extend(order::check(view, &case));
             findings.extend(flapping::check(view, &case));
-            refused::by_contract(view, &case)
+            let refused = refused::by_contract(view, &case);
+            findings.extend(refused.and_then(|size| refused::by_closing(view, &case, size)));
+            Seen { refused: refused.is_some(), unserved: gap::unserved(&case) }
         });
-        refused.add(group, call, *is_refused);
+        refused.add(group, call, known.refused);
+        // Who else could serve is another question for each group.
+        if let Some(gap) = gap::check(view, &case, &known.unserved) {
+            findings.extend([gap]);
+            known.unserved.clear();
+        }
     }
+}
+
+/// What is known of cases that are one.
+struct Seen {
+    refused: bool,
+    /// Sizes that nothing serves, for as long as no gap is told.
+    unserved: Vec<u64>,
 }
 
 /// At most one finding of a kind at a place: the first.
 #[derive(Default)]
-struct Findings(Vec<Diagnostic>);
+struct Findings {
+    found: Vec<Diagnostic>,
+    places: HashSet<(Code, String, u32, u32)>,
+}
 
 impl Findings {
     fn extend(&mut self, more: impl IntoIterator<Item = Diagnostic>) {
         for new in more {
-            let place = |d: &Diagnostic| (d.code, d.file.clone(), d.line, d.column);
-            if !self.0.iter().any(|old| place(old) == place(&new)) {
-                self.0.push(new);
+            if self.places.insert((new.code, new.file.clone(), new.line, new.column)) {
+                self.found.push(new);
             }
         }
     }
 
     fn sorted(self) -> Vec<Diagnostic> {
-        let mut findings = self.0;
+        let mut findings = self.found;
         findings.sort_by(|a, b| {
             (&a.file, a.line, a.column, a.code).cmp(&(&b.file, b.line, b.column, b.code))
         });

@@ -2,6 +2,8 @@
 //! the size. Eligibility keeps algorithms out that do not claim to be size-invariant; this is about
 //! two that claim it, and add in different orders.
 
+use std::collections::BTreeSet;
+
 use crossover_core::contract::{Contract, Determinism, OrderClass};
 
 use super::View;
@@ -9,7 +11,7 @@ use super::case::{Case, narrowest};
 use super::words::{call_words, group_words};
 use crate::bytes::size_text;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::domain::{Reach, decide, points};
+use crate::domain::{Reach, decisions};
 
 pub(super) fn check(view: &View<'_>, case: &Case<'_>) -> Option<Diagnostic> {
     if view.contract.determinism < Determinism::SizeInvariant || !case.call.op.reduces() {
@@ -22,9 +24,10 @@ pub(super) fn check(view: &View<'_>, case: &Case<'_>) -> Option<Diagnostic> {
 /// both.
 fn contracts(view: &View<'_>, case: &Case<'_>) -> Vec<Contract> {
     let mut contracts = vec![view.contract];
-    for a in &case.reach {
-        for b in &case.reach {
-            let contract = narrowest(view.book, view.contract, &[a.algorithm, b.algorithm]);
+    let algorithms: BTreeSet<usize> = case.reach.iter().map(|r| r.algorithm).collect();
+    for a in &algorithms {
+        for b in algorithms.range(a..) {
+            let contract = narrowest(view.book, view.contract, &[*a, *b]);
             if !contracts.contains(&contract) {
                 contracts.push(contract);
             }
@@ -35,8 +38,8 @@ fn contracts(view: &View<'_>, case: &Case<'_>) -> Vec<Contract> {
 
 fn of_contract(view: &View<'_>, case: &Case<'_>, contract: Contract) -> Option<Diagnostic> {
     let admitted = case.under(view.book, contract);
-    let sizes = points(&admitted, case.element()).into_iter().filter(|size| *size > 0);
-    let mut served = sizes.filter_map(|size| Some((size, &admitted[decide(&admitted, size)?])));
+    let sizes = decisions(&admitted, case.element()).into_iter().filter(|(size, _)| *size > 0);
+    let mut served = sizes.filter_map(|(size, at)| Some((size, &admitted[at?])));
     let (from, first) = served.next()?;
     let (to, other) = served.find(|(_, r)| !agree(view, first, r))?;
     let rule = &view.book.rules[other.rule];

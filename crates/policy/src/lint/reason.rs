@@ -1,13 +1,13 @@
 //! W006: why a candidate is never chosen. Of all cases, the one in which it comes furthest says it
 //! best.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crossover_core::call::CallKind;
 use crossover_core::eligibility::Clause;
 
 use super::View;
-use super::case::{Case, narrowest};
+use super::case::{Case, Key, admitted};
 use super::chosen::{Chosen, Place, place};
 use super::words::{call_words, group_words, target_of_rule};
 use crate::bytes::{range_text, size_text};
@@ -43,20 +43,31 @@ struct Reason {
 impl Reasons {
     /// Looks at the candidates of one stack that no stack chooses.
     pub(super) fn look(&mut self, view: &View<'_>, domain: &Domain, chosen: &Chosen) {
-        let lost = lost(view, chosen);
-        if lost.is_empty() {
-            return;
-        }
+        // With how far each is known to come in this stack.
+        let mut lost: Vec<(usize, usize, Option<Stage>)> =
+            lost(view, chosen).into_iter().map(|(rule, at)| (rule, at, None)).collect();
+        let mut seen: HashSet<Key> = HashSet::new();
         for (group, call) in domain.pairs() {
+            if lost.is_empty() {
+                return;
+            }
             let case = Case::new(view.book, group, call);
-            for &(rule, candidate) in &lost {
-                let place = place(&view.book.rules[rule], candidate);
-                let stage = stage(view, &case, rule, candidate);
+            let is_new = seen.insert(case.key());
+            for (rule, candidate, known) in &mut lost {
+                // Cases in which the same is reached differ in what refuses the rest alone.
+                if !is_new && known.is_some_and(|known| known >= Stage::Contract) {
+                    continue;
+                }
+                let stage = stage(view, &case, *rule, *candidate);
+                *known = (*known).max(Some(stage));
+                let place = place(&view.book.rules[*rule], *candidate);
                 if self.0.get(&place).is_none_or(|known| known.stage < stage) {
-                    let finding = tell(view, &case, rule, candidate, stage);
+                    let finding = tell(view, &case, *rule, *candidate, stage);
                     self.0.insert(place, Reason { stage, finding });
                 }
             }
+            // It can come no further.
+            lost.retain(|(.., known)| *known != Some(Stage::Shadowed));
         }
     }
 
@@ -79,18 +90,17 @@ fn lost(view: &View<'_>, chosen: &Chosen) -> Vec<(usize, usize)> {
 }
 
 fn stage(view: &View<'_>, case: &Case<'_>, rule: usize, candidate: usize) -> Stage {
-    if !case.matched.contains(&rule) {
+    if case.matched.binary_search(&rule).is_err() {
         return Stage::Unmatched;
     }
-    if !case.reached.contains(&rule) {
+    if case.reached.last().is_none_or(|last| *last < rule) {
         return Stage::Closed;
     }
-    let own: Vec<&Reach> = own(&case.reach, rule, candidate).collect();
-    if own.is_empty() {
+    if own(&case.reach, rule, candidate).next().is_none() {
         return Stage::Clause(refusing(view, case, rule, candidate).map_or(0, |(c, _)| c as usize));
     }
-    let admitted = case.under(view.book, view.contract);
-    if self::own(&admitted, rule, candidate).next().is_none() {
+    let own: Vec<Reach> = own(&case.reach, rule, candidate).cloned().collect();
+    if admitted(view.book, case.group, &case.call, &own, view.contract).is_empty() {
         return Stage::Contract;
     }
     match shadow(view, case, rule, candidate) {
@@ -100,7 +110,9 @@ fn stage(view: &View<'_>, case: &Case<'_>, rule: usize, candidate: usize) -> Sta
 }
 
 fn own(reach: &[Reach], rule: usize, candidate: usize) -> impl Iterator<Item = &Reach> {
-    reach.iter().filter(move |r| r.rule == rule && r.candidate == candidate)
+    // In order of rules and candidates.
+    let start = reach.partition_point(|r| (r.rule, r.candidate) < (rule, candidate));
+    reach[start..].iter().take_while(move |r| r.rule == rule && r.candidate == candidate)
 }
 
 /// The clause that the most willing of its algorithms refuses by, and that algorithm.
@@ -121,8 +133,7 @@ fn refusing(
 /// A size that it would serve, and who serves it.
 fn shadow(view: &View<'_>, case: &Case<'_>, rule: usize, candidate: usize) -> Option<(u64, Reach)> {
     for r in own(&case.reach, rule, candidate) {
-        let contract = narrowest(view.book, view.contract, &[r.algorithm]);
-        let admitted = case.under(view.book, contract);
+        let admitted = case.under(view.book, view.showing(r.algorithm));
         if !admitted.contains(r) {
             continue;
         }

@@ -7,17 +7,54 @@ use crossover_core::call::{Dtype, Dtypes, Op};
 use crossover_core::facts::{Topologies, Topology};
 
 use super::View;
-use super::case::Case;
-use crate::domain::{CallClass, GroupClass, LOOSEST, decide, points};
+use super::case::{Case, admitted};
+use super::words::{call_words, contract_words, group_words, target_of_rule};
+use crate::bytes::size_text;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::domain::{CallClass, GroupClass, Reach, decide, decisions, sweep};
 
-/// Is there a size that is served under some contract, and under none within that of the files?
-pub(super) fn by_contract(view: &View<'_>, case: &Case<'_>) -> bool {
-    if view.contract == LOOSEST {
-        return false;
+/// The first size that is served under some contract, and not under that of the files and the
+/// engine; that of an engine that states nothing, if it is not known.
+pub(super) fn by_contract(view: &View<'_>, case: &Case<'_>) -> Option<u64> {
+    let admitted = case.under(view.book, view.usual);
+    // What is admitted lies within the reach, and so do its bounds.
+    let sizes = decisions(&case.reach, case.element());
+    let served: Vec<u64> = sizes.iter().filter(|(_, at)| at.is_some()).map(|(s, _)| *s).collect();
+    first_unserved(&admitted, &served)
+}
+
+/// W017: such a size, where a rule that is marked last keeps from it what would serve it.
+pub(super) fn by_closing(view: &View<'_>, case: &Case<'_>, size: u64) -> Option<Diagnostic> {
+    let closing = &view.book.rules[*case.reached.last()?];
+    if !closing.last || !view.tells(closing) {
+        return None;
     }
-    let admitted = case.under(view.book, view.contract);
-    let mut sizes = points(&case.reach, case.element()).into_iter();
-    sizes.any(|size| decide(&case.reach, size).is_some() && decide(&admitted, size).is_none())
+    let beyond = admitted(view.book, case.group, &case.call, &case.unclosed, view.usual);
+    let would = &beyond[decide(&beyond, size)?];
+    let message = format!(
+        "{} of {} on {} is refused: the {}contract, {}, excludes all that this rule leaves, and no \
+         rule after it is tried; {} would serve",
+        call_words(&case.call),
+        size_text(size),
+        group_words(case.group),
+        if view.is_stated { "" } else { "usual " },
+        contract_words(view.usual),
+        target_of_rule(&view.book.target(would.algorithm), &view.book.rules[would.rule]),
+    );
+    let help = "take `last` away, or end the chain in a backend that meets the contract";
+    let help = Some(help.to_owned());
+    Some(view.effective.finding(Code::RefusedByContract, closing, None, message, help))
+}
+
+fn first_unserved(reach: &[Reach], sizes: &[u64]) -> Option<u64> {
+    let mut unserved = None;
+    sweep(reach, sizes, |size, covering| {
+        let served = covering.iter().any(|at| size.is_multiple_of(reach[*at].multiple_of));
+        if !served && unserved.is_none() {
+            unserved = Some(size);
+        }
+    });
+    unserved
 }
 
 /// By topology and op: what is refused.

@@ -1,6 +1,7 @@
 //! Groups, calls and rules in the words of messages.
 
 use crossover_core::call::CallKind;
+use crossover_core::contract::Contract;
 use crossover_core::facts::GroupProfile;
 use crossover_core::policy::Rule;
 
@@ -29,6 +30,15 @@ pub(crate) fn call_words(call: &CallKind) -> String {
     match op.reduces() {
         true => format!("{op} {dtype} {reduce_op} {mode}"),
         false => format!("{op} {dtype} {mode}"),
+    }
+}
+
+/// `rank_consistent without deviations`.
+pub(crate) fn contract_words(contract: Contract) -> String {
+    let Contract { determinism, accept } = contract;
+    match accept.is_empty() {
+        true => format!("{determinism} without deviations"),
+        false => format!("{determinism} with {accept}"),
     }
 }
 
