@@ -75,6 +75,7 @@ impl Effective {
 
 #[cfg(test)]
 mod tests {
+    use crossover_core::policy::Layer;
     use crossover_core::registry::Registry;
 
     use super::*;
@@ -157,6 +158,28 @@ use = "none"
         forced.origin.line = 0;
         let told = effective.finding(Code::Gap, &forced, Some(0), "x".to_owned(), None);
         assert_eq!((told.file.as_str(), place(&told)), ("--use", (1, 1, "use:host".len())));
+    }
+
+    #[test]
+    fn expectations_know_whether_their_file_was_only_included_and_are_there_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.toml");
+        std::fs::write(&path, "schema = 1\ninclude = ['shipped:deterministic.toml']")
+            .expect("a file");
+        let of = |files: &[&std::path::Path]| {
+            let files = files.iter().map(|path| path.to_path_buf()).collect();
+            let effective = Sources::isolated(files).load(&Registry::empty()).expect("it is right");
+            let file = "policies/deterministic.toml";
+            let expects = effective.expects.iter().filter(|e| e.origin.file == file);
+            let told: Vec<_> = expects.map(|e| (e.layer, e.included)).collect();
+            assert_eq!(effective.provenance.is_borrowed(file), told[0].1);
+            told
+        };
+        let borrowed = [(Layer::User, true); 2];
+        let named = [(Layer::User, false); 2];
+        assert_eq!(of(&[&path]), borrowed);
+        assert_eq!(of(&["shipped:deterministic.toml".as_ref()]), named);
+        assert_eq!(of(&[&path, "shipped:deterministic.toml".as_ref()]), named);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Files, and what they include, in the order in which they are laid.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crossover_core::policy::Layer;
 use crossover_core::registry::Registry;
 
 use crate::diagnostic::{Code, Diagnostic, Source};
-use crate::file::{Document, Include};
+use crate::file::{Document, Include, Standing};
 use crate::shipped::{self, Shipped};
 use crate::sources::PolicyError;
 use crate::suggest;
@@ -16,7 +16,7 @@ use crate::suggest;
 /// A document, in its place in the stack.
 #[derive(Debug)]
 pub(crate) struct Laid {
-    pub(crate) layer: Layer,
+    pub(crate) standing: Standing,
     pub(crate) source: Source,
     pub(crate) document: Document,
 }
@@ -39,8 +39,9 @@ pub(crate) struct Loader<'r> {
     pub(crate) laid: Vec<Laid>,
     /// All mistakes in all files.
     pub(crate) problems: Vec<Diagnostic>,
-    /// What is laid already, by layer: a file that several include is laid once, beneath them all.
-    seen: HashSet<(Layer, PathBuf)>,
+    /// What is laid already, by layer, and where in `laid` it is last: a file that several include is
+    /// laid once, beneath them all.
+    seen: HashMap<(Layer, PathBuf), usize>,
 }
 
 /// A file whose includes are being read.
@@ -51,17 +52,33 @@ struct Reading {
 
 impl<'r> Loader<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Self {
-        let (laid, problems, seen) = (Vec::new(), Vec::new(), HashSet::new());
+        let (laid, problems, seen) = (Vec::new(), Vec::new(), HashMap::new());
         Loader { registry, laid, problems, seen }
     }
 
-    /// Lays a file, above what it includes.
+    /// Lays a file above what it includes, and above all that is laid, even where an earlier file
+    /// included it: whoever names a file after others wants it to be stronger than they are.
     pub(crate) fn lay(&mut self, layer: Layer, location: &Location) -> Result<(), PolicyError> {
         let source = location
             .read()
             .map_err(|error| PolicyError::Unreadable { path: location.identity(), error })?;
-        self.lay_source(layer, location, source, &mut Vec::new());
+        match self.seen.get(&(layer, location.identity())) {
+            None => self.lay_source(layer, location, source, false, &mut Vec::new()),
+            Some(below) => self.lay_again(*below, location),
+        }
         Ok(())
+    }
+
+    /// Lays what is laid already, on top. What lies over the lower copy may rest on it.
+    fn lay_again(&mut self, below: usize, location: &Location) {
+        let Laid { standing, source, document } = &mut self.laid[below];
+        let standing = Standing { included: false, ..*standing };
+        // Its tests are run once, and its mistakes are told already.
+        document.expects.clear();
+        let source = source.clone();
+        let document = Document::parse(&source, standing, self.registry, &mut Vec::new());
+        self.seen.insert((standing.layer, location.identity()), self.laid.len());
+        self.laid.push(Laid { standing, source, document });
     }
 
     /// Lays the files `*.toml` of a folder, in the order of their names; nothing if there is no
@@ -86,14 +103,13 @@ impl<'r> Loader<'r> {
         layer: Layer,
         location: &Location,
         source: Source,
+        included: bool,
         trail: &mut Vec<Reading>,
     ) {
         let identity = location.identity();
-        if self.seen.contains(&(layer, identity.clone())) {
-            return;
-        }
-        let is_shipped = matches!(location, Location::Shipped(_));
-        let document = Document::parse(&source, is_shipped, self.registry, &mut self.problems);
+        let shipped = matches!(location, Location::Shipped(_));
+        let standing = Standing { layer, shipped, included };
+        let document = Document::parse(&source, standing, self.registry, &mut self.problems);
         trail.push(Reading { identity: identity.clone(), name: source.name.clone() });
         for include in &document.includes {
             if let Err((message, help)) = self.lay_include(layer, location, include, trail) {
@@ -102,8 +118,8 @@ impl<'r> Loader<'r> {
             }
         }
         trail.pop();
-        self.seen.insert((layer, identity));
-        self.laid.push(Laid { layer, source, document });
+        self.seen.insert((layer, identity), self.laid.len());
+        self.laid.push(Laid { standing, source, document });
     }
 
     /// Lays what an entry of `include` names, or says why that cannot be done.
@@ -128,7 +144,9 @@ impl<'r> Loader<'r> {
             let path = identity.display();
             (format!("the included file {path} cannot be read: {e}"), Some(RELATIVE.to_owned()))
         })?;
-        self.lay_source(layer, &location, source, trail);
+        if !self.seen.contains_key(&(layer, identity)) {
+            self.lay_source(layer, &location, source, true, trail);
+        }
         Ok(())
     }
 }

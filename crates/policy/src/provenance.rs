@@ -6,6 +6,7 @@ use std::ops::Range;
 use crossover_core::policy::{Candidate, Layer, Origin, Rule};
 
 use crate::diagnostic::{Code, Diagnostic, Source};
+use crate::file::Standing;
 
 /// A field, and who stated what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +46,8 @@ pub(crate) struct Place {
 /// Of everything, where it was stated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Provenance {
-    /// The texts, and the layer that each lies in, weakest first.
-    pub(crate) sources: Vec<(Layer, Source)>,
+    /// The texts, and how each came into the stack, weakest first.
+    pub(crate) sources: Vec<(Standing, Source)>,
     pub(crate) rules: BTreeMap<String, RulePlaces>,
     pub(crate) contract: Vec<Statement>,
     pub(crate) presets: Vec<Preset>,
@@ -70,12 +71,21 @@ impl Provenance {
 
     /// Does a file lie in a layer of the site's or above it?
     pub(crate) fn has_user_files(&self) -> bool {
-        self.sources.iter().any(|(layer, _)| *layer >= Layer::Site)
+        self.sources.iter().any(|(standing, _)| standing.layer >= Layer::Site)
     }
 
     /// Does a file of this name lie beneath those of the site and the user, without anybody's doing?
     pub(crate) fn is_beneath(&self, file: &str) -> bool {
-        self.sources.iter().any(|(layer, source)| *layer <= Layer::Pack && source.name == file)
+        let is_it = |standing: &Standing, source: &Source| {
+            standing.layer <= Layer::Pack && source.name == file
+        };
+        self.sources.iter().any(|(standing, source)| is_it(standing, source))
+    }
+
+    /// Is a file a shipped one that other files include, and that nobody named?
+    pub(crate) fn is_borrowed(&self, file: &str) -> bool {
+        let mut those = self.sources.iter().filter(|(_, source)| source.name == file).peekable();
+        those.peek().is_some() && those.all(|(standing, _)| standing.is_borrowed())
     }
 
     /// A finding about a rule, or about a candidate of its chain, where that is written.

@@ -174,8 +174,14 @@ impl Sources {
         for path in &self.files {
             loader.lay(Layer::User, &Location::of(path)?)?;
         }
-        for (name, text) in &self.texts {
-            let (name, text) = (name.clone(), text.clone());
+        for (at, (name, text)) in self.texts.iter().enumerate() {
+            let twins = self.texts[..at].iter().filter(|(twin, _)| twin == name).count();
+            let name = match twins {
+                0 => name.clone(),
+                // So that messages tell them apart.
+                _ => format!("{name} ({})", twins + 1),
+            };
+            let text = text.clone();
             loader.lay(Layer::Program, &Location::Text { name, text })?;
         }
         Ok((loader.laid, loader.problems))

@@ -70,6 +70,64 @@ fn a_file_that_two_include_is_laid_once_beneath_both() {
     assert_eq!(base.chain[0].target(), "ipc", "the base is not laid over what changed it");
 }
 
+/// Ids of the user's rules with their first candidates, of files that are all named, in this order.
+fn of_named(files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, text) in files {
+        std::fs::write(path(name), format!("schema = 1\n{text}")).unwrap();
+    }
+    let sources = Sources::isolated(files.iter().map(|(name, _)| path(name)).collect());
+    let effective = sources.load(&registry()).unwrap();
+    let rules = effective.policy.rules().iter().filter(|rule| rule.layer.name() == "user");
+    rules.map(|rule| format!("{} {}", rule.id, rule.chain[0].target())).collect()
+}
+
+#[test]
+fn a_file_that_is_named_is_stronger_than_those_named_before_though_they_include_it() {
+    let first = "include = ['base.toml']
+[rule.base]
+chain = [{ use = 'ipc' }]
+[rule.own]
+chain = [{ use = 'ipc' }]";
+    let base = rule("base");
+    let files = [("first.toml", first), ("base.toml", base.as_str())];
+    assert_eq!(of_named(&files), ["base host", "own ipc"]);
+    let [first, base] = files;
+    assert_eq!(of_named(&[base, first]), ["base ipc", "own ipc"]);
+}
+
+#[test]
+fn what_lies_over_an_included_file_rests_on_it_still() {
+    let first = "include = ['base.toml']\n[rule.base]\npriority = 7\n";
+    let base = rule("base") + &rule("other");
+    assert_eq!(
+        of_named(&[("first.toml", first), ("base.toml", &base)]),
+        ["base host", "other host"]
+    );
+}
+
+#[test]
+fn mistakes_in_a_file_that_is_laid_twice_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.toml"), "schema = 1\ninclude = ['b.toml']").unwrap();
+    std::fs::write(path("b.toml"), "schema = 1\nrules = 3").unwrap();
+    let sources = Sources::isolated(vec![path("a.toml"), path("b.toml")]);
+    let told = sources.load(&registry()).unwrap_err().to_string();
+    assert_eq!(told.matches("unknown key `rules`").count(), 1, "{told}");
+}
+
+#[test]
+fn two_texts_of_one_name_are_both_laid() {
+    let text = |id: &str| format!("schema = 1\n{}", rule(id));
+    let sources = Sources::isolated(Vec::new()).with_text("x", text("a")).with_text("x", text("b"));
+    let effective = sources.load(&registry()).unwrap();
+    let rules = effective.policy.rules().iter().filter(|rule| rule.layer.name() == "program");
+    let told: Vec<String> = rules.map(|rule| format!("{} {}", rule.id, rule.origin)).collect();
+    assert_eq!(told, ["b x (2):2", "a x:2"]);
+}
+
 #[test]
 fn shipped_files_are_named_from_anywhere() {
     let ids = |effective: &Effective| outline(effective).join(", ");

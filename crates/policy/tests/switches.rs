@@ -62,3 +62,24 @@ fn what_is_not_there_cannot_be_switched() {
     let told = told.unwrap_err();
     assert!(told.contains("the rule `t` is enabled, and disabled as well"), "{told}");
 }
+
+#[test]
+fn changes_of_a_pack_that_is_not_in_force_are_left_alone() {
+    let user = |text: &str| {
+        let files = Files::of(&[&format!("schema = 1\n{text}")]);
+        let loaded = Sources::isolated(files.paths()).load(&registry());
+        loaded.map(|effective| ids(&effective)).map_err(|e| files.shown(&e))
+    };
+    let none = Ok(Vec::new());
+    let (rule, table) = ("[rule.host-all-reduce-2]\n", "[table.sm90-all-reduce-graph]\n");
+    let (when, chain) = ("match = { world = 2 }\n", "chain = [{ use = 'host' }]\n");
+    assert_eq!(user(&format!("{rule}priority = 1")), none);
+    assert_eq!(user(&format!("{rule}{when}")), none);
+    assert_eq!(user(&format!("{rule}{chain}")), none);
+    assert_eq!(user(&format!("{rule}{when}{chain}")), Ok(vec!["host-all-reduce-2".to_owned()]));
+    let rows = "key = ['nodes']\ncolumns = ['host']\nrows.1 = ['any']\n";
+    assert_eq!(user(&format!("{table}{when}")), none);
+    assert_eq!(user(&format!("{table}{rows}")), none);
+    let whole = user(&format!("{table}{when}{rows}"));
+    assert_eq!(whole, Ok(vec!["sm90-all-reduce-graph@1".to_owned()]));
+}

@@ -63,7 +63,7 @@ pub(super) fn resolve(
 ) -> Option<Vec<&'static Algorithm>> {
     match target.resolve(reader.registry) {
         Ok(algorithms) => Some(algorithms),
-        Err(NoTarget { absent, .. }) if reader.is_shipped || (absent && optional) => None,
+        Err(NoTarget { absent, .. }) if reader.standing.shipped || (absent && optional) => None,
         Err(NoTarget { message, help, absent }) => {
             let shared = "; `optional = true` allows it to be absent";
             let help = if absent { help + shared } else { help };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 use crossover_core::contract::{Contract, Deviation, Deviations};
 use crossover_core::facts::{Cap, Caps, GroupProfile, Topology};
-use crossover_core::policy::Origin;
+use crossover_core::policy::{Layer, Origin};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -41,6 +41,10 @@ const NOTHING: &str = "none";
 pub(crate) struct Expect {
     /// Where it is written.
     pub(crate) origin: Origin,
+    /// The layer of the file.
+    pub(crate) layer: Layer,
+    /// Is it in a shipped file that other files include, and that nobody named?
+    pub(crate) included: bool,
     /// Where its `use` is, in bytes.
     pub(crate) span: Range<usize>,
     /// The group; what the block leaves out is as `crossover explain` has it.
@@ -105,6 +109,8 @@ fn read_block(reader: &mut Reader<'_>, span: Range<usize>, table: &DeTable<'_>) 
     let (target, written) = target?;
     Some(Expect {
         origin: Origin { file: reader.file().to_owned(), line: reader.line(written.start) },
+        layer: reader.standing.layer,
+        included: reader.standing.is_borrowed(),
         span: written,
         group: group.profile(),
         call: CallKind { op: op?, dtype, reduce_op, mode, contract: engine },
@@ -143,7 +149,7 @@ fn who(reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) -> Option<Option<T
         return Some(None);
     }
     let target = Target::parse(text);
-    candidate::resolve(reader, &target, value.span(), reader.is_shipped)?;
+    candidate::resolve(reader, &target, value.span(), reader.standing.shipped)?;
     Some(Some(target))
 }
 
@@ -153,12 +159,13 @@ mod tests {
 
     use super::*;
     use crate::diagnostic::Source;
-    use crate::file::Document;
+    use crate::file::{Document, Standing};
 
     fn parsed(blocks: &str) -> Vec<Expect> {
         let source = Source { name: "x.toml".to_owned(), text: format!("schema = 1\n{blocks}") };
+        let standing = Standing { layer: Layer::User, shipped: true, included: true };
         let mut problems = Vec::new();
-        let document = Document::parse(&source, false, &Registry::empty(), &mut problems);
+        let document = Document::parse(&source, standing, &Registry::empty(), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
         document.expects
     }
@@ -195,6 +202,7 @@ use = 'none'",
             }
         );
         assert_eq!((usual.bytes, &usual.target, usual.origin.line), (65_536, &None, 5));
+        assert_eq!((usual.layer, usual.included), (Layer::User, true));
         let CallKind { op, dtype, reduce_op, mode, contract } = stated.call;
         assert_eq!(
             (op, dtype, reduce_op, mode),

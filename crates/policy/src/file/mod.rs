@@ -15,6 +15,7 @@ mod rule;
 mod stated;
 mod table;
 
+use crossover_core::policy::Layer;
 use crossover_core::registry::Registry;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -40,6 +41,23 @@ pub(crate) struct Document {
     pub(crate) expects: Vec<Expect>,
 }
 
+/// How a document came into the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) layer: Layer,
+    /// Is it compiled in?
+    pub(crate) shipped: bool,
+    /// Did only other documents name it?
+    pub(crate) included: bool,
+}
+
+impl Standing {
+    /// Is it a shipped file that was only included? Nobody who reads a finding can change it.
+    pub(crate) fn is_borrowed(self) -> bool {
+        self.shipped && self.included
+    }
+}
+
 /// The schema that this program reads.
 const SCHEMA: i32 = 1;
 const KEYS: [&str; 7] = ["schema", "include", "contract", "preset", "rule", "table", "expect"];
@@ -49,7 +67,7 @@ impl Document {
     /// order of the file. Backends are looked up in `registry`.
     pub(crate) fn parse(
         source: &Source,
-        is_shipped: bool,
+        standing: Standing,
         registry: &Registry,
         problems: &mut Vec<Diagnostic>,
     ) -> Document {
@@ -62,7 +80,7 @@ impl Document {
             }));
             return Document::default();
         }
-        let mut reader = Reader::new(source, is_shipped, registry);
+        let mut reader = Reader::new(source, standing, registry);
         let document = read(&mut reader, root.get_ref());
         reader.problems.sort_by_key(|p| (p.line, p.column));
         problems.append(&mut reader.problems);

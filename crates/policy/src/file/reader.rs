@@ -9,13 +9,13 @@ use crossover_core::vocabulary::UnknownWord;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::{Name, Said};
+use super::{Name, Said, Standing};
 use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::suggest;
 
 pub(super) struct Reader<'a> {
     source: &'a Source,
-    pub(super) is_shipped: bool,
+    pub(super) standing: Standing,
     pub(super) registry: &'a Registry,
     pub(super) problems: Vec<Diagnostic>,
     /// Where each line begins, in bytes.
@@ -23,10 +23,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a Source, is_shipped: bool, registry: &'a Registry) -> Self {
+    pub(super) fn new(source: &'a Source, standing: Standing, registry: &'a Registry) -> Self {
         let ends = source.text.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(ends).collect();
-        Reader { source, is_shipped, registry, problems: Vec::new(), lines }
+        Reader { source, standing, registry, problems: Vec::new(), lines }
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn in_force(documents: &[Laid]) -> (Contract, Vec<Statement>) {
     for laid in documents {
         let statement = |field, line| Statement {
             field,
-            layer: laid.layer,
+            layer: laid.standing.layer,
             origin: Origin { file: laid.source.name.clone(), line },
         };
         let stated = &laid.document.contract;

@@ -67,7 +67,7 @@ impl<'d> Stack<'d> {
             problems: Vec::new(),
         };
         for (document, laid) in documents.iter().enumerate() {
-            let mut height = Height { document, position: 0, layer: laid.layer };
+            let mut height = Height { document, position: 0, layer: laid.standing.layer };
             for entry in &laid.document.entries {
                 match entry {
                     Entry::Rule(rule) => stack.lay_rule(rule, height),
@@ -116,7 +116,7 @@ impl<'d> Stack<'d> {
                 sources: self
                     .documents
                     .iter()
-                    .map(|laid| (laid.layer, laid.source.clone()))
+                    .map(|laid| (laid.standing, laid.source.clone()))
                     .collect(),
                 rules: BTreeMap::new(),
                 contract: statements,
@@ -140,7 +140,8 @@ impl<'d> Stack<'d> {
         if self.by_id.contains_key(id) {
             return self.restate(id, &stated.name, fields, fields.chain.as_ref(), height);
         }
-        if is_in_a_pack(id) && fields.when.is_none() {
+        // A change of a rule of another machine's pack. With a match and a chain it is a whole rule.
+        if is_in_a_pack(id) && (fields.when.is_none() || fields.chain.is_none()) {
             return;
         }
         if self.tables.contains_key(id) {

@@ -30,6 +30,7 @@ impl<'d> Placed<'d> {
             origin: Origin::default(),
             priority: 0,
             last: false,
+            forced: false,
             when: Match::default(),
             chain: Vec::new(),
             evidence: None,

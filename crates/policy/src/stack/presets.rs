@@ -18,7 +18,7 @@ pub(super) fn in_force(documents: &[Laid]) -> BTreeMap<String, Preset> {
         for stated in &laid.document.presets {
             let preset = Preset {
                 id: stated.name.text.clone(),
-                layer: laid.layer,
+                layer: laid.standing.layer,
                 origin: Origin { file: laid.source.name.clone(), line: stated.name.line },
                 chain: stated.chain.clone(),
             };

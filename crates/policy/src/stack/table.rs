@@ -15,7 +15,7 @@ impl<'d> Stack<'d> {
             return self.refuse(&table.name, *height, message, format!("write `[rule.{id}]`"));
         }
         let is_new = !self.tables.contains_key(id);
-        if is_new && is_in_a_pack(id) && table.fields.when.is_none() {
+        if is_new && is_in_a_pack(id) && (table.fields.when.is_none() || table.rows.is_empty()) {
             return;
         }
         if is_new && table.rows.is_empty() {
