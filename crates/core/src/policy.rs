@@ -225,8 +225,9 @@ impl Candidate {
     /// As policies write it: `host` or `host/one_shot`.
     pub fn target(&self) -> String {
         match &self.algorithm {
-            Some(algorithm) => format!("{}/{algorithm}", self.backend),
-            None => self.backend.clone(),
+            Some(algorithm) if !algorithm.is_empty() => format!("{}/{algorithm}", self.backend),
+            // Of all its algorithms, or of the one without a name.
+            _ => self.backend.clone(),
         }
     }
 }
@@ -349,7 +350,7 @@ impl Match {
             |ranges: &Vec<(u32, u32)>, n| ranges.iter().any(|(a, b)| (*a..=*b).contains(&n));
         [
             misses(&self.arch, |list| list.iter().any(|a| arch_matches(a, &group.arch))),
-            misses(&self.device, |list| list.contains(&group.device)),
+            misses(&self.device, |list| list.iter().any(|d| device_matches(d, &group.device))),
             misses(&self.world, |ranges| within(ranges, group.world)),
             misses(&self.nodes, |ranges| within(ranges, group.nodes)),
             misses(&self.topology, |set| set.contains(group.topology)),
@@ -370,6 +371,16 @@ impl Match {
 
 fn misses<T>(key: &Option<T>, meets: impl FnOnce(&T) -> bool) -> bool {
     key.as_ref().is_some_and(|key| !meets(key))
+}
+
+/// Does a device match what a policy writes: is each of the words, in any case, in the device's
+/// name? `H200` is `NVIDIA H200`.
+pub fn device_matches(written: &str, device: &str) -> bool {
+    let has = |word: &str| device.split_whitespace().any(|w| w.eq_ignore_ascii_case(word));
+    match written.split_whitespace().next() {
+        Some(_) => written.split_whitespace().all(has),
+        None => device.trim().is_empty(),
+    }
 }
 
 /// Does an architecture match what a policy writes: exactly, or as a family (`sm10x`)?

@@ -9,6 +9,7 @@
 //! a backend take what the backend does not state.
 
 pub mod bytes;
+mod device;
 mod diagnostic;
 pub mod diff;
 mod domain;

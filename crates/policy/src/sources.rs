@@ -145,7 +145,8 @@ impl Sources {
         let mut rules = stacked.rules;
         rules.extend(forced.iter().map(Forced::rule));
         disable(&mut rules, &disabled, registry);
-        let has_rule = |f: &&Forced| rules.iter().any(|rule| rule.id == f.rule().id);
+        let has_rule =
+            |f: &&Forced| rules.iter().any(|rule| rule.id == f.rule().id && !rule.chain.is_empty());
         let lost: Vec<_> = forced.iter().filter(|f| !has_rule(f)).map(Forced::conflict).collect();
         if !lost.is_empty() {
             return Err(PolicyError::Mistakes(lost));

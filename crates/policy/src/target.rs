@@ -17,8 +17,8 @@ pub struct Target {
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.algorithm {
-            Some(algorithm) => write!(f, "{}/{algorithm}", self.backend),
-            None => f.write_str(&self.backend),
+            Some(algorithm) if !algorithm.is_empty() => write!(f, "{}/{algorithm}", self.backend),
+            _ => f.write_str(&self.backend),
         }
     }
 }
@@ -45,11 +45,19 @@ impl Target {
 
     /// The algorithms that are meant.
     pub(crate) fn resolve(&self, registry: &Registry) -> Result<Vec<&'static Algorithm>, NoTarget> {
-        let Some(descriptor) = registry.find(&self.backend) else {
+        let backend = &self.backend;
+        if self.algorithm.as_deref() == Some("") {
+            return Err(NoTarget {
+                message: format!("no algorithm stands behind the slash of `{backend}/`"),
+                help: format!("write `{backend}`, or name one of its algorithms"),
+                absent: false,
+            });
+        }
+        let Some(descriptor) = registry.find(backend) else {
             let known = registry.descriptors();
             return Err(NoTarget {
-                message: format!("this program knows no backend `{}`", self.backend),
-                help: suggest::help(&self.backend, known.iter().map(|d| d.id)),
+                message: format!("this program knows no backend `{backend}`"),
+                help: suggest::help(backend, known.iter().map(|d| d.id)),
                 absent: true,
             });
         };
@@ -61,7 +69,7 @@ impl Target {
         match all.iter().find(|a| a.name == name) {
             Some(algorithm) => Ok(vec![algorithm]),
             None => Err(NoTarget {
-                message: format!("backend `{}` has no algorithm `{name}`", self.backend),
+                message: format!("backend `{backend}` has no algorithm `{name}`"),
                 help: suggest::help(&self.to_string(), ids.iter().map(String::as_str)),
                 absent: false,
             }),

@@ -4,9 +4,10 @@ mod support;
 
 use std::ffi::OsString;
 
+use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 use crossover_core::policy::{Basis, Layer, Policy, Rule};
-use crossover_policy::{Override, Settings, Sources};
+use crossover_policy::{Override, Settings, Sources, StatedGroup};
 use support::{Files, isolated, registry};
 
 /// `id layer line: candidates` of the rules before the floor, in the order in which they are tried.
@@ -26,6 +27,14 @@ fn floor(policy: &Policy) -> Vec<String> {
     let floor = policy.rules().iter().find(|rule| rule.id == "floor");
     floor.expect("a floor").chain.iter().map(|c| c.target()).collect()
 }
+
+const CALL: CallKind = CallKind {
+    op: Op::AllReduce,
+    dtype: Dtype::Bf16,
+    reduce_op: ReduceOp::Sum,
+    mode: Mode::Eager,
+    contract: Contract::DEFAULT,
+};
 
 /// An architecture without a pack.
 const BARE: &str = "sm75";
@@ -226,6 +235,47 @@ fn what_is_disabled_is_in_no_chain() {
 }
 
 #[test]
+fn a_last_rule_keeps_its_calls_though_all_that_it_tries_is_disabled() {
+    let user = "schema = 1
+[rule.closed]
+match = { op = 'all_reduce' }
+chain = [{ use = 'ipc' }]
+last = true
+[rule.open]
+chain = [{ use = 'ipc' }]";
+    let policy = on(BARE, &[("CROSSOVER_DISABLE", "ipc")], &[], &[user]);
+    assert_eq!(outline(&policy), ["closed user 2: "]);
+    assert!(policy.rules()[0].last);
+}
+
+#[test]
+fn the_algorithm_without_a_name_is_written_as_its_backend() {
+    let registry = crossover_backends::registry().unwrap();
+    let variables = [("CROSSOVER_DISABLE".into(), "nccl/symmetric".into())];
+    let settings = Settings::load(variables, &[], &registry).unwrap();
+    let policy = Sources::of(&settings, BARE).alone().load(&registry).unwrap().policy;
+    assert_eq!(floor(&policy)[0], "nccl");
+    let nameless = &policy.rules()[0].chain[0];
+    assert_eq!(nameless.algorithm.as_deref(), Some(""));
+}
+
+#[test]
+fn a_tuned_rule_is_for_its_device_however_that_is_written() {
+    let tuned = "schema = 1
+[rule.found]
+chain = [{ use = 'host' }]
+evidence = { kind = 'tuned', device = 'H200' }";
+    let rule = &isolated(&[tuned]).unwrap().policy.rules()[0].clone();
+    let on = |device: &str| {
+        let group = StatedGroup { device: Some(device.to_owned()), ..StatedGroup::default() };
+        rule.when.failing(&group.profile(), &CALL)
+    };
+    assert_eq!(on("NVIDIA H200"), None);
+    assert_eq!(on("NVIDIA H100"), Some("device"));
+    assert_eq!(on(""), Some("device"));
+}
+
+#[test]
 fn verbs_are_refused_in_words() {
     let told = |key: &str, value: &str| load("host", &[], &[(key, value)], &[]).unwrap_err();
     assert_eq!(
@@ -248,6 +298,9 @@ fn verbs_are_refused_in_words() {
     let absent = told("disable", "ipc,nccl");
     assert!(absent.contains("this program knows no backend `nccl`"), "{absent}");
     assert!(absent.contains(" --> --disable:1:5"), "{absent}");
+    let slash = told("disable", "host/");
+    assert!(slash.contains("no algorithm stands behind the slash of `host/`"), "{slash}");
+    assert!(slash.contains("write `host`, or name one of its algorithms"), "{slash}");
     let both = load("host", &[("CROSSOVER_DISABLE", "host")], &[("use", "host/two_shot")], &[]);
     let both = both.unwrap_err();
     assert!(both.contains("`host/two_shot` is forced, and disabled as well"), "{both}");

@@ -3,6 +3,7 @@
 use crossover_core::policy::{EvidenceKind, Rule};
 
 use super::{Options, View};
+use crate::device::same;
 use crate::diagnostic::{Code, Diagnostic};
 
 pub(super) fn check(view: &View<'_>, options: &Options) -> Vec<Diagnostic> {
@@ -28,13 +29,4 @@ fn of_rule(view: &View<'_>, rule: &Rule, here: &str) -> Option<Diagnostic> {
     let message = format!("the numbers of rule `{}` are {kind} on {there}, not on {here}", rule.id);
     let help = "measure again here, or say which device the rule is for: `match = { device = .. }`";
     Some(view.effective.finding(Code::ForeignEvidence, rule, None, message, Some(help.to_owned())))
-}
-
-/// People write `H200` for what calls itself `NVIDIA H200`.
-fn same(a: &str, b: &str) -> bool {
-    let words =
-        |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<String>>();
-    let (a, b) = (words(a), words(b));
-    let within = |a: &[String], b: &[String]| a.iter().all(|word| b.contains(word));
-    within(&a, &b) || within(&b, &a)
 }

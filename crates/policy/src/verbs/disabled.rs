@@ -26,14 +26,15 @@ pub(crate) fn parse_disabled(
     Ok(targets.into_iter().flatten().collect())
 }
 
-/// Takes disabled targets out of chains, and away the rules that have nothing left.
+/// Takes disabled targets out of chains, and away the rules that have nothing left. A last rule
+/// stays: without it, its calls would be served by what it keeps them from.
 pub(crate) fn disable(rules: &mut Vec<Rule>, disabled: &[Target], registry: &Registry) {
     for rule in rules.iter_mut() {
         let chain = std::mem::take(&mut rule.chain).into_iter();
         let left = chain.flat_map(|candidate| without(candidate, disabled, registry));
         rule.chain = left.collect();
     }
-    rules.retain(|rule| !rule.chain.is_empty());
+    rules.retain(|rule| rule.last || !rule.chain.is_empty());
 }
 
 /// What is left of a candidate. A backend of which one algorithm is disabled becomes its others.
