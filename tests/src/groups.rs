@@ -67,6 +67,7 @@ pub fn forcing(target: &str) -> Policy {
         origin: Origin { file: "the test".to_owned(), line: 0 },
         priority: 0,
         last: true,
+        forced: true,
         when: Match::default(),
         chain: vec![candidate],
         evidence: None,

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crossover::Builder;
+use crossover::bootstrap::{Launch, Place};
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{
     Abort, Algorithm, Backend, Descriptor, EnqueueError, Ready, Session,
@@ -132,7 +134,7 @@ fn chain() -> Policy {
     let (first, second) = (forcing("fragile"), forcing("host/one_shot"));
     let mut rule = first.rules()[0].clone();
     rule.chain.extend(second.rules()[0].chain.clone());
-    (rule.last, rule.layer) = (false, Layer::User);
+    (rule.last, rule.forced, rule.layer) = (false, false, Layer::User);
     Policy::new(Contract::DEFAULT, vec![rule])
 }
 
@@ -267,6 +269,49 @@ fn a_forced_backend_that_cannot_be_had_is_an_error_on_all() {
     let error = same_on_all(&errors);
     assert!(error.starts_with("`fragile` was asked for by the test and cannot be had"), "{error}");
     assert!(error.contains("rank 1 could not allocate: no luck"), "{error}");
+}
+
+/// Whoever writes `last` closes a search; only who says `use` insists.
+#[test]
+fn a_programs_last_chain_falls_back_where_a_forced_one_does_not() {
+    let with = |forced| {
+        let mut rule = chain().rules()[0].clone();
+        (rule.last, rule.forced, rule.layer) = (true, forced, Layer::Program);
+        let policy = Policy::new(Contract::DEFAULT, vec![rule]);
+        Plan { policy, ..fragile_plan("allocate", 1, "error") }
+    };
+    let served = try_run(
+        3,
+        |_| with(false),
+        |formed| {
+            let comm = formed.expect("the chain goes on");
+            comm.explain(&comm.signature::<f32>(Op::AllReduce, 4)).chosen.map(|c| c.target)
+        },
+    );
+    assert_eq!(served, vec![Some("host/one_shot".to_owned()); 3]);
+    let errors = try_run(3, |_| with(true), |formed| formed.expect_err("forced").to_string());
+    assert!(same_on_all(&errors).starts_with("`fragile` was asked for by the test"), "{errors:?}");
+}
+
+#[test]
+fn a_programs_policy_text_can_close_the_search_and_still_fall_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "schema = 1\n[rule.mine]\nlast = true\n\
+                chain = [{ use = \"ipc/one_shot_push\" }, { use = \"host/two_shot\" }]\n";
+    let served = |rank| {
+        let place = Place::Unix(folder.path().join("meet"));
+        let launch = Launch::new(rank, 2).named("mine", 0).at(place);
+        let builder = Builder::from_variables([]).expect("nothing is set");
+        let group = builder.policy("the program", text).with_launch(launch).form();
+        let group = group.expect("the chain goes on");
+        group.explain(&group.signature::<f32>(Op::AllReduce, 4)).chosen.map(|c| c.target)
+    };
+    std::thread::scope(|scope| {
+        let served = &served;
+        let ranks = [0, 1].map(|rank| scope.spawn(move || served(rank)));
+        let served = ranks.map(|rank| rank.join().expect("no rank panics"));
+        assert_eq!(served, ["host/two_shot"; 2].map(|target| Some(target.to_owned())));
+    });
 }
 
 #[test]

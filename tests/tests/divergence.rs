@@ -23,7 +23,8 @@ use tracing::Level;
 fn rule(id: &str, target: &str, file: &str, line: u32) -> Rule {
     let forced = forcing(target).rules()[0].clone();
     let origin = Origin { file: file.to_owned(), line };
-    Rule { id: id.to_owned(), layer: Layer::User, origin, last: false, ..forced }
+    let layer = Layer::User;
+    Rule { id: id.to_owned(), layer, origin, last: false, forced: false, ..forced }
 }
 
 /// Two rules in a file of this rank's own. The first serves all.
@@ -152,7 +153,7 @@ fn a_choice_that_one_rank_alone_forces_is_a_difference_of_policies() {
             let mut rules = usual(rank);
             if rank == who {
                 let forced = rule("use:host/two_shot", "host/two_shot", "CROSSOVER_USE", 0);
-                rules.push(Rule { layer: Layer::Env, last: true, ..forced });
+                rules.push(Rule { layer: Layer::Env, last: true, forced: true, ..forced });
             }
             rules
         }
@@ -184,6 +185,7 @@ fn each_key_that_differs_is_named() {
     check("layer", |r| r.layer = Layer::Site);
     check("`priority`", |r| r.priority = 1);
     check("`last`", |r| r.last = true);
+    check("whether it is forced", |r| r.forced = true);
     check("`match`", |r| r.when = Match { world: Some(vec![(2, 2)]), ..Match::default() });
     check("`priority`, `chain`", |r| {
         r.priority = 1;

@@ -54,7 +54,7 @@ fn packs_serve_every_call() {
                 for caps in [&[Cap::P2p][..], &[Cap::P2p, Cap::Multicast], &[]] {
                     let plan = plan(arch, &[], group(arch, world, topology, caps));
                     for call in every_kind(Contract::DEFAULT) {
-                        let unserved = plan.sweep(&call).into_iter().find(|(_, t)| t.is_none());
+                        let unserved = plan.sweep(&call).into_iter().find(|b| b.target.is_none());
                         assert_eq!(unserved, None, "{arch} x{world} {topology} {caps:?} {call:?}");
                         calls += 1;
                     }
@@ -181,7 +181,7 @@ fn size_invariant_results_add_in_the_order_of_ranks_whatever_the_size() {
                         let call = CallKind { mode, ..call(op, dtype, plan.contract()) };
                         let usual_call = CallKind { contract: usual.contract(), ..call };
                         let points = [plan.sweep(&call), usual.sweep(&usual_call)].concat();
-                        for at in points.iter().map(|(from, _)| *from) {
+                        for at in points.iter().map(|band| band.from) {
                             for bytes in [at.saturating_sub(1), at, at + 1, at + 16] {
                                 let order = order_of(&plan, plan.decide(&call, bytes));
                                 let who = name(&plan, &call, bytes);

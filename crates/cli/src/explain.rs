@@ -2,14 +2,14 @@
 //! every backend that this program knows, linked or not, is taken as set up with room for all that it
 //! states.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::builder::TypedValueParser as _;
 use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 use crossover_core::contract::{Determinism, Deviation};
-use crossover_core::explain::Explanation;
+use crossover_core::explain::{Explanation, Swept};
 use crossover_core::facts::{Cap, GroupProfile, HOST_ARCH, Topology};
 use crossover_core::plan::{Offer, OfferState, Plan};
 use crossover_core::policy::ByteRange;
@@ -123,27 +123,37 @@ fn explain(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
 fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
     let bands = plan.sweep(call);
     // A band ends where the next one starts.
-    let ends = bands.iter().skip(1).map(|(from, _)| Some(*from)).chain([None]);
+    let ends = bands.iter().skip(1).map(|band| Some(band.from)).chain([None]);
     let bands: Vec<_> = bands.iter().zip(ends).collect();
     let mut out = Out::new();
     if args.json {
-        let record = |((from, target), end): &(&(u64, Option<String>), Option<u64>)| {
-            let to = end.map(|end| end - 1);
-            json!({ "op": args.op, "dtype": args.dtype, "from": from, "to": to, "use": target })
+        let record = |(band, end): &(&Swept, Option<u64>)| {
+            let params: BTreeMap<_, _> = band.params.iter().cloned().collect();
+            json!({
+                "op": args.op,
+                "dtype": args.dtype,
+                "from": band.from,
+                "to": end.map(|end| end - 1),
+                "use": band.target,
+                "params": params,
+            })
         };
         out.json(&bands.iter().map(record).collect::<Vec<Value>>())?;
     } else {
         let ranges: Vec<String> = bands
             .iter()
-            .map(|((low, _), high)| range_text(ByteRange { low: *low, high: *high }))
+            .map(|(band, high)| range_text(ByteRange { low: band.from, high: *high }))
             .collect();
         let width = ranges.iter().map(String::len).max().unwrap_or(0);
-        for (((_, target), _), range) in bands.iter().zip(&ranges) {
-            writeln!(out, "{range:width$}  {}", target.as_deref().unwrap_or("nothing serves"))?;
+        for ((band, _), range) in bands.iter().zip(&ranges) {
+            let params: Vec<_> = band.params.iter().map(|(k, v)| format!("{k} {v}")).collect();
+            let gap = if params.is_empty() { "" } else { "  " };
+            let target = band.target.as_deref().unwrap_or("nothing serves");
+            writeln!(out, "{range:width$}  {target}{gap}{}", params.join(", "))?;
         }
         out.flush()?;
     }
-    let served = bands.iter().all(|((_, target), _)| target.is_some());
+    let served = bands.iter().all(|(band, _)| band.target.is_some());
     if served { Ok(()) } else { Err(Failure::silent(3)) }
 }
 

@@ -81,6 +81,7 @@ fn policy(rules: u64, shape: Shape) -> Policy {
         origin: Origin::default(),
         priority: 0,
         last: false,
+        forced: false,
         when: shape.when(at),
         chain: vec![
             candidate("push", at * 4096, at * 4096 + 3000),

@@ -89,6 +89,19 @@ pub struct Next {
     pub at: u64,
     /// Who serves from there; `None` if nobody.
     pub target: Option<String>,
+    /// What its session receives, as in [`Chosen::params`].
+    pub params: Vec<(&'static str, String)>,
+}
+
+/// One of the bands of sizes that are served alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// The first size, in input bytes per rank.
+    pub from: u64,
+    /// Who serves; `None` if nobody.
+    pub target: Option<String>,
+    /// What its session receives, as in [`Chosen::params`].
+    pub params: Vec<(&'static str, String)>,
 }
 
 impl Plan {
@@ -112,17 +125,28 @@ impl Plan {
         }
     }
 
-    /// Who serves which sizes: the first size of each band and its target, ascending from 0.
-    /// Sizes are taken to be multiples of whatever a kernel wants.
-    pub fn sweep(&self, call: &CallKind) -> Vec<(u64, Option<String>)> {
-        let mut bands: Vec<(u64, Option<String>)> = Vec::new();
-        for (from, choice) in self.bands(call, 0) {
-            let target = choice.map(|c| self.name_of(c));
-            if bands.last().map(|(_, t)| t) != Some(&target) {
-                bands.push((from, target));
+    /// Who serves which sizes, and with which params: the bands, ascending from 0. Sizes are taken
+    /// to be multiples of whatever a kernel wants.
+    pub fn sweep(&self, call: &CallKind) -> Vec<Swept> {
+        let mut bands = self.bands(call, 0);
+        bands.dedup_by(|next, band| self.served_alike(next.1, band.1));
+        let swept = |(from, choice): (u64, Option<Choice>)| Swept {
+            from,
+            target: choice.map(|c| self.name_of(c)),
+            params: choice.map(|c| self.params_in_words(c)).unwrap_or_default(),
+        };
+        bands.into_iter().map(swept).collect()
+    }
+
+    /// By one algorithm, which receives one set of params; not: by one rule.
+    fn served_alike(&self, one: Option<Choice>, other: Option<Choice>) -> bool {
+        let served_by = |choice: Choice| match choice {
+            Choice::Copy => None,
+            Choice::Serve { offer, algorithm, .. } => {
+                Some((offer, algorithm, self.params_of(choice)))
             }
-        }
-        bands
+        };
+        one.map(served_by) == other.map(served_by)
     }
 
     fn chosen(&self, choice: Choice) -> Chosen {
@@ -249,20 +273,16 @@ impl Plan {
     /// takes only whole ones, another serves, and no band would hold for more than one size.
     fn band_around(&self, call: &CallKind, bytes: u64) -> ((u64, Option<u64>), Option<Next>) {
         let bands = self.bands(call, bytes);
-        // What two algorithms are called tells them apart, not which rule named them.
-        let served_by = |choice: Option<Choice>| match choice? {
-            Choice::Copy => Some(None),
-            Choice::Serve { offer, algorithm, .. } => Some(Some((offer, algorithm))),
-        };
         let (below, above) = bands.split_at(bands.partition_point(|(from, _)| *from <= bytes));
-        let here = below.last().and_then(|(_, choice)| served_by(*choice));
-        let alike = |band: &&(u64, Option<Choice>)| served_by(band.1) == here;
+        let here = below.last().and_then(|(_, choice)| *choice);
+        let alike = |band: &&(u64, Option<Choice>)| self.served_alike(band.1, here);
         let from = below.iter().rev().take_while(alike).last().map_or(bytes, |(from, _)| *from);
         match above.iter().find(|band| !alike(band)) {
             None => ((from, None), None),
             Some((at, choice)) => {
                 let target = choice.map(|c| self.name_of(c));
-                ((from, Some(at - 1)), Some(Next { at: *at, target }))
+                let params = choice.map(|c| self.params_in_words(c)).unwrap_or_default();
+                ((from, Some(at - 1)), Some(Next { at: *at, target, params }))
             }
         }
     }

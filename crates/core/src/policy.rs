@@ -53,6 +53,9 @@ pub struct Rule {
     pub priority: i32,
     /// Nothing after this rule is tried.
     pub last: bool,
+    /// A group that it is for and that cannot have every backend of its chain is not formed: a
+    /// choice that somebody insists on (the verb `use`) is never replaced in silence.
+    pub forced: bool,
     /// For which groups and calls.
     pub when: Match,
     /// What is tried, in this order.
@@ -301,7 +304,10 @@ impl Policy {
 impl Rule {
     /// The digest over everything that decides.
     pub fn digest(&self) -> Digest {
-        digest(&(&self.id, self.layer, self.priority, self.last, &self.when, &self.chain))
+        digest(&(
+            (&self.id, self.layer, self.priority, self.last, self.forced),
+            (&self.when, &self.chain),
+        ))
     }
 }
 

@@ -99,10 +99,13 @@ fn holds(e: &Explanation) -> String {
     let range = range_text(ByteRange { low, high: last.and_then(|last| last.checked_add(1)) });
     match &e.next {
         None => range,
-        Some(Next { at, target: Some(target) }) => {
-            format!("{range}; from {} on {target}", exactly(*at))
+        Some(Next { at, target: Some(target), params }) => {
+            let words: Vec<_> = params.iter().map(|(k, v)| format!("{k} {v}")).collect();
+            let params =
+                if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+            format!("{range}; from {} on {target}{params}", exactly(*at))
         }
-        Some(Next { at, target: None }) => {
+        Some(Next { at, target: None, .. }) => {
             format!("{range}; from {} on nothing serves", exactly(*at))
         }
     }
@@ -160,6 +163,11 @@ struct NextRecord<'e> {
     at: u64,
     #[serde(rename = "use")]
     target: Option<&'e str>,
+    params: BTreeMap<&'e str, &'e str>,
+}
+
+fn by_name<'e>(params: &'e [(&'static str, String)]) -> BTreeMap<&'e str, &'e str> {
+    params.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 impl<'e> From<&'e Explanation> for Record<'e> {
@@ -175,7 +183,7 @@ impl<'e> From<&'e Explanation> for Record<'e> {
                 file: &c.origin.file,
                 line: c.origin.line,
                 evidence: c.evidence.as_ref().map(ToString::to_string),
-                params: c.params.iter().map(|(k, v)| (*k, v.as_str())).collect(),
+                params: by_name(&c.params),
             }),
             considered: e
                 .considered
@@ -188,7 +196,11 @@ impl<'e> From<&'e Explanation> for Record<'e> {
                 })
                 .collect(),
             holds: HoldsRecord { from: e.holds.0, to: e.holds.1 },
-            next: e.next.as_ref().map(|n| NextRecord { at: n.at, target: n.target.as_deref() }),
+            next: e.next.as_ref().map(|n| NextRecord {
+                at: n.at,
+                target: n.target.as_deref(),
+                params: by_name(&n.params),
+            }),
         }
     }
 }

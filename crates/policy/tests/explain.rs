@@ -68,7 +68,8 @@ fn told(bytes: u64, holds: (u64, Option<u64>), next: Option<Next>) -> String {
 
 #[test]
 fn a_person_reads_the_answer_first_and_then_why() {
-    let next = Next { at: 65_537, target: Some("host/one_shot".to_owned()) };
+    let target = Some("host/one_shot".to_owned());
+    let next = Next { at: 65_537, target, params: Vec::new() };
     assert_eq!(
         told(65_536, (1, Some(65_536)), Some(next)),
         "\

@@ -50,6 +50,10 @@ fn chosen(plan: &Plan, call: &CallKind, bytes: u64) -> Option<String> {
     plan.decide(call, bytes).map(|choice| plan.name_of(choice))
 }
 
+fn swept(plan: &Plan, call: &CallKind) -> Vec<(u64, Option<String>)> {
+    plan.sweep(call).into_iter().map(|band| (band.from, band.target)).collect()
+}
+
 #[test]
 fn room_is_the_less_of_what_was_set_up_and_what_can_ever_be() {
     for (capacity, most) in [(400, 400), (1000, 1000), (5000, 1000), (u64::MAX, 1000)] {
@@ -59,7 +63,7 @@ fn room_is_the_less_of_what_was_set_up_and_what_can_ever_be() {
         assert_eq!(chosen(&plan, &call, most + 1), None, "{capacity}");
         let refused = &plan.explain_kind(&call, most + 1).considered[0];
         assert_eq!(refused.reason, format!("capacity: wants at most {most} B, got {} B", most + 1));
-        assert_eq!(plan.sweep(&call), [(0, Some("loose".to_owned())), (most + 1, None)]);
+        assert_eq!(swept(&plan, &call), [(0, Some("loose".to_owned())), (most + 1, None)]);
     }
 }
 
@@ -84,7 +88,7 @@ fn a_call_that_demands_more_than_the_group_is_decided_by_what_it_demands() {
     assert!(chosen(&plan, &call(Op::AllReduce, Determinism::Any), 8).is_some());
     let strict = call(Op::AllReduce, Determinism::RunToRun);
     assert_eq!(chosen(&plan, &strict, 8), None);
-    assert_eq!(plan.sweep(&strict), [(0, None)]);
+    assert_eq!(swept(&plan, &strict), [(0, None)]);
     let told = plan.explain_kind(&strict, 8);
     assert_eq!((told.holds, told.next), ((0, None), None));
     assert_eq!(
@@ -101,7 +105,7 @@ fn a_group_says_that_a_declared_backend_is_not_linked() {
     let mut rule = policy.rules()[0].clone();
     rule.chain[0].optional = true;
     rule.chain.extend(forcing("host/one_shot").rules()[0].chain.clone());
-    (rule.last, rule.layer) = (false, crossover_core::policy::Layer::User);
+    (rule.last, rule.forced, rule.layer) = (false, false, crossover_core::policy::Layer::User);
     policy = Policy::new(policy.contract, vec![rule]);
     let plan = groups::Plan { policy, ..groups::Plan::forcing("host") };
     let declaring = plan.registry.clone().declaring(&LOOSE).expect("it is well formed");

@@ -139,6 +139,7 @@ fn rules() -> impl Strategy<Value = Rule> {
             origin: Origin::default(),
             priority,
             last,
+            forced: false,
             when,
             chain,
             evidence: None,

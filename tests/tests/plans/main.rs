@@ -85,6 +85,7 @@ proptest! {
             origin: Origin::default(),
             priority: -100,
             last: false,
+            forced: false,
             when: Match::default(),
             chain: vec![Candidate {
                 backend: "floor".to_owned(),

@@ -67,6 +67,7 @@ fn rule(at: usize, chain: &Chain) -> Rule {
         origin: Origin::default(),
         priority: 0,
         last: false,
+        forced: false,
         when: Match::default(),
         chain: chain.iter().map(candidate).collect(),
         evidence: None,
@@ -120,8 +121,8 @@ proptest! {
             // Said of sizes that are multiples of everything: the first range that holds them.
             let sweep = plan.sweep(&call);
             for bytes in (0..220).step_by(64) {
-                let at = sweep.partition_point(|(from, _)| *from <= bytes) - 1;
-                prop_assert_eq!(&sweep[at].1, &by_hand(&chains, bytes).map(|(_, target)| target));
+                let at = sweep.partition_point(|band| band.from <= bytes) - 1;
+                prop_assert_eq!(&sweep[at].target, &by_hand(&chains, bytes).map(|(_, target)| target));
             }
         }
     }

@@ -147,3 +147,43 @@ fn an_explanation_tells_what_a_policy_set() {
         assert_eq!(told, [("blocks", "10".to_owned()), ("shape", "ring".to_owned())]);
     }
 }
+
+/// Bands of one algorithm that receives other params are served otherwise; those of two rules that
+/// give it the same are one.
+#[test]
+fn bands_are_told_apart_by_params() {
+    let limit = |params, below| {
+        let mut rule = policy("tunable/set", params).rules()[0].clone();
+        (rule.last, rule.chain[0].bytes.high) = (false, below);
+        rule
+    };
+    let default = [("blocks", ParamValue::Count(36))];
+    let (four, ring) = ([("blocks", ParamValue::Count(4))], ParamValue::Word("ring".into()));
+    let rules = vec![
+        limit(&four, Some(1024)),
+        limit(&default, Some(2048)),
+        limit(&[], Some(4096)),
+        limit(&[("shape", ring)], None),
+    ];
+    let contract = policy("tunable", &[]).contract;
+    let words = |params: &[(&'static str, String)]| {
+        params.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    };
+    for (sweep, told) in run(2, &plan(Policy::new(contract, rules)), |comm| {
+        let call = |count| comm.signature::<u8>(Op::AllReduce, count);
+        (comm.plan().sweep(&call(0).kind()), [1, 1024, 4096].map(|n| comm.explain(&call(n))))
+    }) {
+        assert!(
+            sweep.iter().all(|band| band.target.as_deref() == Some("tunable/set")),
+            "{sweep:?}"
+        );
+        let bands: Vec<_> = sweep.iter().map(|band| (band.from, words(&band.params))).collect();
+        let want = [(0, "blocks 4"), (1024, ""), (4096, "shape ring")];
+        assert_eq!(bands, want.map(|(from, params)| (from, params.to_owned())));
+        let holds = told.iter().map(|e| e.holds).collect::<Vec<_>>();
+        assert_eq!(holds, [(0, Some(1023)), (1024, Some(4095)), (4096, None)]);
+        let next = told.each_ref().map(|e| e.next.as_ref().map(|n| (n.at, words(&n.params))));
+        let want = [Some((1024, String::new())), Some((4096, "shape ring".to_owned())), None];
+        assert_eq!(next, want);
+    }
+}

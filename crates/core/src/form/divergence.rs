@@ -102,6 +102,7 @@ fn fields_that_differ(a: &Rule, b: &Rule) -> String {
         ("layer", a.layer != b.layer),
         ("`priority`", a.priority != b.priority),
         ("`last`", a.last != b.last),
+        ("whether it is forced", a.forced != b.forced),
         ("`match`", a.when != b.when),
         ("`chain`", a.chain != b.chain),
     ];

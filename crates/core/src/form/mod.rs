@@ -17,7 +17,7 @@ use crate::digest::digest;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::{GroupFacts, RankReport};
 use crate::plan::{Offer, OfferState, Plan, every_kind_of_call};
-use crate::policy::{Layer, Policy, Rule};
+use crate::policy::{Policy, Rule};
 use crate::registry::{Registration, Registry};
 use crate::settings::GroupSettings;
 
@@ -203,16 +203,15 @@ fn compare_outcome(
     }
 }
 
-/// Rules of the layers `env` and `program` that end the search force their backends.
+/// A forced rule that concerns the group must have its backends.
 fn demand_forced(policy: &Policy, facts: &GroupFacts, offers: &[Offer]) -> Result<(), FormError> {
     let concerns = |rule: &Rule| {
         every_kind_of_call(policy.contract)
             .any(|call| rule.when.failing(facts.profile(), &call).is_none())
     };
-    let forces = |rule: &&Rule| rule.last && rule.layer >= Layer::Env && concerns(rule);
+    let forces = |rule: &&Rule| rule.forced && concerns(rule);
     let forcing = policy.rules().iter().filter(forces);
-    for candidate in forcing.clone().flat_map(|r| r.chain.iter().map(move |c| (r, c))) {
-        let (rule, candidate) = candidate;
+    for (rule, candidate) in forcing.flat_map(|r| r.chain.iter().map(move |c| (r, c))) {
         let offer = offers.iter().find(|o| o.descriptor.id == candidate.backend);
         let why = match offer.map(|o| &o.state) {
             Some(OfferState::Open { .. }) => continue,

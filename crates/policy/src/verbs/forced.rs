@@ -74,6 +74,7 @@ impl Forced {
             origin: self.origin.clone(),
             priority: 0,
             last: true,
+            forced: true,
             when: Match { op: Some(self.ops), ..Match::default() },
             chain: vec![Candidate {
                 backend: self.target.backend.clone(),
