@@ -38,6 +38,14 @@ pub enum BytesError {
         /// Why not.
         why: &'static str,
     },
+    /// Not as this language writes it, but clear.
+    #[error("`{written}` is not how it is written: write `{fix}`")]
+    Otherwise {
+        /// What was written.
+        written: String,
+        /// What to write.
+        fix: String,
+    },
     /// Not a size at all.
     #[error("`{written}` is no size: {why}")]
     Malformed {
@@ -72,6 +80,9 @@ impl BytesError {
 pub fn parse_range(text: &str) -> Result<ByteRange, BytesError> {
     if text == "any" {
         return Ok(ByteRange::ANY);
+    }
+    if let Some(fix) = as_range(text).filter(|fix| parse_range(fix).is_ok()) {
+        return Err(BytesError::Otherwise { written: text.to_owned(), fix });
     }
     let Some((low, high)) = text.split_once("..") else {
         let low = parse_size(text)?;
@@ -128,8 +139,27 @@ pub fn parse_size(text: &str) -> Result<u64, BytesError> {
         fraction if fraction.starts_with('.') => {
             malformed("it has a fraction; write it in a smaller unit")
         }
-        _ => malformed("the units are `B`, `KiB`, `MiB` and `GiB`, right behind the number"),
+        _ => match UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim())) {
+            Some((unit, _)) => {
+                Err(BytesError::Otherwise { written: written(), fix: format!("{number}{unit}") })
+            }
+            None => malformed("the units are `B`, `KiB`, `MiB` and `GiB`, right behind the number"),
+        },
     }
+}
+
+/// What one who writes `<=64KiB`, `0-64KiB` or `>=1MiB` means, of sizes or counts; it may be
+/// none. A range from nothing has no start.
+pub(crate) fn as_range(text: &str) -> Option<String> {
+    let text = text.trim();
+    for (sign, before, behind) in [("<=", "..=", ""), (">=", "", ".."), ("<", "..", "")] {
+        if let Some(bound) = text.strip_prefix(sign) {
+            return Some(format!("{before}{}{behind}", bound.trim()));
+        }
+    }
+    let (low, high) = text.split_once('-').filter(|(low, _)| !low.is_empty())?;
+    let low = if matches!(low.trim(), "0" | "0B") { "" } else { low.trim() };
+    Some(format!("{low}..={}", high.trim()))
 }
 
 fn ambiguous(text: &str, number: u64, unit: &str) -> Result<u64, BytesError> {

@@ -83,3 +83,14 @@ fn changes_of_a_pack_that_is_not_in_force_are_left_alone() {
     let whole = user(&format!("{table}{when}{rows}"));
     assert_eq!(whole, Ok(vec!["sm90-all-reduce-graph@1".to_owned()]));
 }
+
+#[test]
+fn of_an_unknown_row_the_rows_of_its_table_are_told_and_else_no_rows() {
+    let told = |words: &str| load(&[("CROSSOVER_DISABLE", words)]).unwrap_err();
+    assert!(
+        told("rule:t@4").ends_with("did you mean `t@2`? known: t@2, t@8"),
+        "{}",
+        told("rule:t@4")
+    );
+    assert!(told("rule:x").ends_with("known: floor, off, on, t"), "{}", told("rule:x"));
+}

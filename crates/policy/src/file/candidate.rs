@@ -13,7 +13,7 @@ use crate::bytes::{parse_range, parse_size, size_text};
 use crate::diagnostic::Code;
 use crate::target::{NoTarget, Target};
 
-const KEYS: [&str; 5] = ["use", "bytes", "bytes_of", "params", "optional"];
+pub(super) const KEYS: [&str; 5] = ["use", "bytes", "bytes_of", "params", "optional"];
 
 /// Reads the candidate that stands at `span`, in a rule whose own `bytes_of` is `basis`.
 pub(super) fn read(

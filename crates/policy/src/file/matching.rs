@@ -13,7 +13,7 @@ use super::reader::{Reader, in_order};
 use crate::diagnostic::Code;
 use crate::suggest;
 
-const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 12] = [
     "arch",
     "device",
     "world",
@@ -166,7 +166,13 @@ fn counts(reader: &mut Reader<'_>, key: &str, value: &Spanned<DeValue<'_>>) -> V
             Some((low, high)) if 1 <= low && low <= high => ranges.push((low, high)),
             _ => {
                 let message = format!("`{key}` takes counts from 1: `8`, `\"2..=8\"` or a list");
-                reader.refuse(Code::Unknown, item.span(), message);
+                match item.get_ref().as_str().and_then(as_range) {
+                    Some(range) => {
+                        let help = format!("write `\"{range}\"`");
+                        reader.refuse_with_help(Code::Unknown, item.span(), message, help);
+                    }
+                    None => reader.refuse(Code::Unknown, item.span(), message),
+                }
             }
         }
     }
@@ -185,6 +191,13 @@ fn count_range(text: &str) -> Option<(u32, u32)> {
         None => high.parse::<u32>().ok()?.checked_sub(1)?,
     };
     Some((low, high))
+}
+
+/// What one who writes `2-8`, `<=8` or `>=2` means.
+fn as_range(text: &str) -> Option<String> {
+    let range = crate::bytes::as_range(text)?;
+    let is_right = |(low, high): (u32, u32)| 1 <= low && low <= high;
+    count_range(&range).is_some_and(is_right).then_some(range)
 }
 
 /// Fused calls are not part of the interface, so that every call has the fusion `none`.

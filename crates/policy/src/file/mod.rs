@@ -97,11 +97,11 @@ fn read(reader: &mut Reader<'_>, root: &DeTable<'_>) -> Document {
             "contract" => document.contract = contract::read(reader, value),
             "preset" => document.presets = preset::read(reader, value),
             "rule" => {
-                let rules = reader.entries("rule", value, rule::read);
+                let rules = reader.named_entries("rule", value, &rule::KEYS, rule::read);
                 document.entries.extend(rules.into_iter().map(Entry::Rule));
             }
             "table" => {
-                let tables = reader.entries("table", value, table::read);
+                let tables = reader.named_entries("table", value, &table::KEYS, table::read);
                 document.entries.extend(tables.into_iter().map(Entry::Table));
             }
             "expect" => document.expects = expect::read(reader, value),

@@ -65,6 +65,29 @@ impl Reader<'_> {
         in_order(table).into_iter().filter_map(|(id, value)| read(self, id, value)).collect()
     }
 
+    /// As [`Reader::entries`], of what has `keys`, for those who leave the names out.
+    pub(super) fn named_entries<'v, 'i, T>(
+        &mut self,
+        key: &str,
+        value: &'v Spanned<DeValue<'i>>,
+        keys: &[&str],
+        read: impl FnMut(&mut Self, &'v Spanned<DeString<'i>>, &'v Spanned<DeValue<'i>>) -> Option<T>,
+    ) -> Vec<T> {
+        // `[[rule]]`, and what stands directly below `[rule]`.
+        let nameless = match value.get_ref() {
+            DeValue::Array(_) => Some(value.span()),
+            DeValue::Table(table) => in_order(table).into_iter().find_map(|(name, value)| {
+                let is_field = keys.contains(&name.get_ref().as_ref());
+                (is_field && !value.get_ref().is_table()).then(|| name.span())
+            }),
+            _ => None,
+        };
+        let Some(span) = nameless else { return self.entries(key, value, read) };
+        let help = format!("write `[{key}.NAME]` above what it states");
+        self.refuse_with_help(Code::Unknown, span, format!("a {key} has a name"), help);
+        Vec::new()
+    }
+
     pub(super) fn refuse(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
         self.problems.push(self.source.diagnostic(code, span, message, None));
     }

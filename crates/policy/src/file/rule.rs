@@ -5,10 +5,11 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::reader::{Reader, in_order};
-use super::{Fields, StatedRule, chain, evidence, matching};
+use super::{Fields, StatedRule, candidate, chain, evidence, matching};
 use crate::diagnostic::Code;
 
-const KEYS: [&str; 7] = ["match", "chain", "priority", "last", "enabled", "bytes_of", "evidence"];
+pub(super) const KEYS: [&str; 7] =
+    ["match", "chain", "priority", "last", "enabled", "bytes_of", "evidence"];
 
 pub(super) fn read(
     reader: &mut Reader<'_>,
@@ -28,7 +29,13 @@ pub(super) fn read(
             "chain" => chain = Some((key, value)),
             "bytes_of" => basis = chain::basis(reader, value).map(|basis| (basis, key)),
             _ if common(reader, key, value, &mut fields) => {}
-            _ => reader.unknown_key(key, "a rule", &KEYS),
+            word if candidate::KEYS.contains(&word) || word == "preset" => {
+                let beside = if matches!(word, "use" | "preset") { "" } else { "use = .., " };
+                let help = format!("`{word}` belongs in `chain = [{{ {beside}{word} = .. }}]`");
+                let message = format!("unknown key `{word}` in a rule");
+                reader.refuse_with_help(Code::Unknown, key.span(), message, help);
+            }
+            _ => unknown_key(reader, key, "a rule", &KEYS),
         }
     }
     // After the walk, since `bytes_of` may stand below the chain that it is about.
@@ -78,6 +85,22 @@ pub(super) fn common(
         _ => return false,
     }
     true
+}
+
+/// A key that a rule or a table does not have; it may be one of its match.
+pub(super) fn unknown_key(
+    reader: &mut Reader<'_>,
+    key: &Spanned<DeString<'_>>,
+    place: &str,
+    known: &[&'static str],
+) {
+    let word = key.get_ref().as_ref();
+    if !matching::KEYS.contains(&word) {
+        return reader.unknown_key(key, place, known);
+    }
+    let message = format!("unknown key `{word}` in {place}");
+    let help = format!("`{word}` belongs in `match`: `match = {{ {word} = .. }}`");
+    reader.refuse_with_help(Code::Unknown, key.span(), message, help);
 }
 
 /// `what` is `a rule`, `a table` or `a preset`.

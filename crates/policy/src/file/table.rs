@@ -6,11 +6,11 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::reader::{Reader, in_order};
 use super::row::{self, Columns};
-use super::rule::{check_id, common};
+use super::rule::{check_id, common, unknown_key};
 use super::{Fields, StatedRow, StatedTable, chain, matching};
 use crate::diagnostic::Code;
 
-const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 10] = [
     "match", "key", "columns", "rows", "params", "last", "priority", "enabled", "bytes_of",
     "evidence",
 ];
@@ -31,7 +31,7 @@ pub(super) fn read(
             "bytes_of" => basis = chain::basis(reader, value).unwrap_or(basis),
             "key" | "columns" | "rows" | "params" => {}
             _ if common(reader, key, value, &mut fields) => {}
-            _ => reader.unknown_key(key, "a table", &KEYS),
+            _ => unknown_key(reader, key, "a table", &KEYS),
         }
     }
     let rows = match table.get("rows") {

@@ -88,11 +88,7 @@ impl<'d> Stack<'d> {
                 found = true;
             }
             if !found && !is_in_a_pack(&switch.id) {
-                let rules = self.rules.iter().map(|placed| placed.id());
-                let known = rules.chain(self.tables.keys().map(String::as_str));
-                let mut known: Vec<&str> = known.collect();
-                known.sort_unstable();
-                self.problems.push(switch.unknown(known));
+                self.problems.push(switch.unknown(self.known_beside(&switch.id)));
             }
         }
     }
@@ -161,7 +157,12 @@ impl<'d> Stack<'d> {
             Some(chain) => self.add(id.clone(), &stated.name, fields, chain, height),
             None => {
                 let message = format!("rule `{id}` has no chain, and no lower layer has that rule");
-                let help = suggest::help(id, self.rules.iter().map(Placed::id));
+                // The rules of this file are what it states, not what it changes.
+                let lower = |placed: &&Placed<'_>| placed.height.document < height.document;
+                let lower = self.rules.iter().filter(lower).map(Placed::id);
+                let known = suggest::help(id, lower.filter(|id| !id.contains('@')));
+                let help =
+                    format!("write a `chain`; only a rule of a lower layer needs none; {known}");
                 self.refuse(&stated.name, height, message, help);
             }
         }
@@ -208,6 +209,19 @@ impl<'d> Stack<'d> {
     /// The ids of a table's rows.
     fn rows_of(&self, table: &str) -> Vec<&str> {
         self.rules.iter().filter(|placed| placed.is_row_of(table)).map(Placed::id).collect()
+    }
+
+    /// What a person may have meant by an id: rules and tables, and of the table that it names the
+    /// rows.
+    fn known_beside(&self, id: &str) -> Vec<&str> {
+        let rows = id.split_once('@').map(|(table, _)| self.rows_of(table)).unwrap_or_default();
+        if !rows.is_empty() {
+            return rows;
+        }
+        let rules = self.rules.iter().map(Placed::id).filter(|id| !id.contains('@'));
+        let mut known: Vec<&str> = rules.chain(self.tables.keys().map(String::as_str)).collect();
+        known.sort_unstable();
+        known
     }
 
     fn known_tables(&self) -> Vec<&str> {
