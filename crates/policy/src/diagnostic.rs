@@ -43,13 +43,18 @@ pub enum Code {
     RefusedByContract,
     /// E020: what another system's file says is malformed, or names what that system does not have.
     Foreign,
-    /// W021: what another system's file says, and a policy does not or not quite.
+    /// W021: what another system's file says, and the policy made of it does not do, or does
+    /// otherwise.
     Loss,
+    /// N022: how something of another system's file was read; nothing of it is lost.
+    Note,
 }
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// Nothing is wrong, and it may be good to know.
+    Note,
     /// The policy works, and probably does not do what was meant.
     Warning,
     /// The policy is refused.
@@ -78,6 +83,7 @@ impl Code {
             Code::RefusedByContract => "W017",
             Code::Foreign => "E020",
             Code::Loss => "W021",
+            Code::Note => "N022",
         }
     }
 
@@ -89,6 +95,7 @@ impl Code {
             | Code::ForeignEvidence
             | Code::RefusedByContract
             | Code::Loss => Severity::Warning,
+            Code::Note => Severity::Note,
             _ => Severity::Error,
         }
     }
@@ -138,6 +145,7 @@ impl fmt::Display for Diagnostic {
         let severity = match code.severity() {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         };
         writeln!(f, "{severity}[{code}]: {message}")?;
         writeln!(f, "{:margin$}--> {file}:{line}:{column}", "")?;

@@ -1,14 +1,15 @@
 //! Files of other systems, and word for word what becomes of them.
 //!
-//! Beside each file of `tests/import` stand the policy that it becomes (`.toml`) and what is told
-//! of it (`.losses`); beside each of `tests/import/wrong` what it is refused with (`.stderr`).
+//! Beside each file of `tests/import` stand the policy that it becomes (`.toml`), what is lost
+//! (`.losses`) and how it was read (`.notes`); beside each of `tests/import/wrong` what it is refused
+//! with (`.stderr`).
 //! `BLESS=1 cargo test -p crossover-policy --test import` writes these anew; read the difference
 //! before it is committed.
 
 use std::path::{Path, PathBuf};
 
 use crossover_policy::import::{Format, import};
-use crossover_policy::{Diagnostic, Severity, Sources};
+use crossover_policy::{Code, Diagnostic, Severity, Sources};
 
 const FOLDER: &str = "../../tests/import/";
 
@@ -63,7 +64,9 @@ fn each_file_becomes_the_recorded_policy_with_the_recorded_losses() {
             .unwrap_or_else(|errors| panic!("{}", all_of(&errors)));
         compare(&path, "toml", &imported.policy, &mut changed);
         compare(&path, "losses", &all_of(&imported.losses), &mut changed);
-        assert!(imported.losses.iter().all(|l| l.code.severity() == Severity::Warning));
+        compare(&path, "notes", &all_of(&imported.notes), &mut changed);
+        assert!(imported.losses.iter().all(|l| l.code == Code::Loss));
+        assert!(imported.notes.iter().all(|n| n.code == Code::Note));
     }
     assert!(changed.is_empty(), "{}", changed.join("\n"));
 }
@@ -119,9 +122,64 @@ fn a_name_cannot_break_out_of_the_file() {
 #[test]
 fn a_long_line_is_one_line() {
     let text = format!("# {}\nallreduce,0,1,ring,ll,1,1,2\n", "x".repeat(300));
-    let losses = import(Format::NcclTuner, "long", &text).unwrap().losses;
-    assert!(losses[0].message.contains("this line has 302 bytes"), "{}", losses[0]);
+    let notes = import(Format::NcclTuner, "long", &text).unwrap().notes;
+    assert!(notes.iter().any(|n| n.message.contains("this line has 302 bytes")), "{notes:?}");
     let fits = format!("#{}\nallreduce,0,1,ring,ll,1,1,2\n", "x".repeat(254));
-    let losses = import(Format::NcclTuner, "fits", &fits).unwrap().losses;
-    assert!(losses.iter().all(|l| !l.message.contains("bytes:")));
+    let notes = import(Format::NcclTuner, "fits", &fits).unwrap().notes;
+    assert!(notes.iter().all(|n| !n.message.contains("bytes:")));
+}
+
+/// Nothing of a plain table is lost, however its ends, its wildcards and its order are written.
+#[test]
+fn a_plain_table_loses_nothing() {
+    let text = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\n\
+                allreduce,0,65536,tree,ll,2,-1,-1\n\
+                allreduce,0,4294967295,ring,simple,-1,-1,-1\n";
+    let imported = import(Format::NcclTuner, "plain", text).unwrap();
+    assert_eq!(all_of(&imported.losses), "");
+    assert!(all_of(&imported.notes).starts_with("note[N022]: "), "{}", all_of(&imported.notes));
+    assert!(!imported.policy.contains("# Lost"), "{}", imported.policy);
+    let lost = text.replace("simple,-1,-1,-1", "simple,-1,-1,-1,4");
+    let lost = import(Format::NcclTuner, "lost", &lost).unwrap().losses;
+    assert_eq!(lost.len(), 1, "{}", all_of(&lost));
+    assert!(lost[0].to_string().starts_with("warning[W021]: the row is for 4 calls"));
+}
+
+#[test]
+fn a_header_of_other_names_is_one_mistake() {
+    for header in ["coll,min,max,algo,proto,chan,nodes,ranks", "collective_type,min,max,a,p,c,n,r"]
+    {
+        let text = format!("# tuned\n{header}\nallreduce,0,1,ring,ll,1,1,2\n");
+        let errors = import(Format::NcclTuner, "header", &text).unwrap_err();
+        let [error] = &errors[..] else { panic!("{}", all_of(&errors)) };
+        assert_eq!(error.message, "line 2 looks like a header: begin it with `#`");
+    }
+    let errors = import(Format::NcclTuner, "short", "allreduce\n").unwrap_err();
+    assert!(errors[0].message.starts_with("the row has 1 field, and no "), "{}", errors[0].message);
+    // A row with typing errors is still a row.
+    let errors = import(Format::NcclTuner, "row", "allreduc,0,1,rng,ll,1,1,2\n").unwrap_err();
+    assert_eq!(errors.len(), 2, "{}", all_of(&errors));
+}
+
+/// UCC refuses the second, in its log alone.
+#[test]
+fn an_entry_written_twice_is_refused() {
+    for (text, is_right) in [
+        ("allreduce:0-4k:host:inf#allreduce:0-4k:host:inf", false),
+        ("allreduce:0-4k:host:inf#allreduce:2k-8k:host:inf", false),
+        ("allreduce:0-4k,2k-8k:host:inf", false),
+        ("allreduce:0-4k:host:inf#inf", false),
+        ("allreduce:0-4k:host:inf#allreduce:4k-8k:host:inf", true),
+        ("allreduce:0-4k:host:[2-4]:inf#allreduce:0-4k:host:[5-8]:inf", true),
+        ("allreduce:0-4k:host:[2-8,4]:inf", true),
+        ("allreduce:0-4k:host:inf#allgather:0-4k:host:inf", true),
+    ] {
+        match import(Format::UccTune, "twice", text) {
+            Ok(_) => assert!(is_right, "{text}"),
+            Err(errors) => {
+                assert!(!is_right && errors.len() == 1, "{text}\n{}", all_of(&errors));
+                assert!(errors[0].message.starts_with("overlaps `allreduce:0-4k"), "{}", errors[0]);
+            }
+        }
+    }
 }

@@ -251,8 +251,8 @@ proptest! {
         for text in [String::from_utf8_lossy(&bytes).into_owned(), pieces.concat()] {
             for format in [Format::NcclTuner, Format::UccTune, Format::OpenMpi] {
                 match import(format, "random", &text) {
-                    Ok(imported) => for loss in imported.losses {
-                        prop_assert!(loss.to_string().contains('^'));
+                    Ok(imported) => for told in imported.losses.iter().chain(&imported.notes) {
+                        prop_assert!(told.to_string().contains('^'));
                     },
                     Err(errors) => {
                         prop_assert!(!errors.is_empty());

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     format: Whose,
     /// The file; `-` for stdin
     file: PathBuf,
-    /// Anything lost is an error
+    /// Anything lost is an error; notes of how the file was read are not
     #[arg(long)]
     strict: bool,
 }
@@ -37,15 +37,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Whose::Ucc => Format::UccTune,
     };
     let (name, text) = read(&args.file)?;
-    let Imported { policy, losses, .. } = import(format, &name, &text).map_err(|mistakes| {
-        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        Failure::usage(mistakes.join("\n\n"))
-    })?;
-    for loss in &losses {
-        note(&format!("{loss}\n"));
+    let Imported { policy, losses, notes, .. } =
+        import(format, &name, &text).map_err(|mistakes| {
+            let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            Failure::usage(mistakes.join("\n\n"))
+        })?;
+    for told in losses.iter().chain(&notes) {
+        note(&format!("{told}\n"));
     }
     if args.strict && !losses.is_empty() {
-        return Err(Failure::check(format!("{} of {name} are lost", losses.len())));
+        let lost = match losses.len() {
+            1 => format!("1 thing of {name} is lost"),
+            count => format!("{count} things of {name} are lost"),
+        };
+        return Err(Failure::check(lost));
     }
     let mut out = Out::new();
     write!(out, "{policy}")?;

@@ -159,6 +159,7 @@ fn finding(finding: &Diagnostic) -> Value {
     let severity = match finding.code.severity() {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     };
     json!({
         "code": finding.code.name(),

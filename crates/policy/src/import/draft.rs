@@ -132,7 +132,7 @@ impl Draft {
         if let Some(message) = overlap(&ahead, &parts, row.bytes)
             && (overlaps == Overlaps::Told || parts.is_empty())
         {
-            findings.loss(row.span.clone(), message);
+            findings.note(row.span.clone(), message);
         }
         self.taken.push(Taken { line, op: row.op, groups: row.groups, bytes: row.bytes });
         let Some(target) = row.target else { return };

@@ -5,14 +5,15 @@ use std::ops::Range;
 use crate::diagnostic::{Code, Diagnostic, Source};
 use crate::suggest;
 
-/// Errors and losses, as they are found.
+/// Errors, losses and notes, as they are found.
 pub(super) struct Findings<'s> {
     source: &'s Source,
     errors: Vec<Diagnostic>,
-    losses: Vec<Loss>,
+    told: Vec<Told>,
 }
 
-struct Loss {
+/// A loss or a note.
+struct Told {
     said: Diagnostic,
     /// Further lines of which the same is true.
     lines: Vec<u32>,
@@ -20,7 +21,7 @@ struct Loss {
 
 impl<'s> Findings<'s> {
     pub(super) fn new(source: &'s Source) -> Self {
-        Findings { source, errors: Vec::new(), losses: Vec::new() }
+        Findings { source, errors: Vec::new(), told: Vec::new() }
     }
 
     pub(super) fn text(&self) -> &'s str {
@@ -63,42 +64,59 @@ impl<'s> Findings<'s> {
         self.error(span, message, suggest::help(word, known));
     }
 
-    /// Said of one place.
+    /// What the policy does not do, or does otherwise. Said of one place.
     pub(super) fn loss(&mut self, span: Range<usize>, message: impl Into<String>) {
-        let said = self.source.diagnostic(Code::Loss, span, message, None);
-        self.losses.push(Loss { said, lines: Vec::new() });
+        self.tell(Code::Loss, span, message.into());
     }
 
-    /// Said of the first place of which it is true; the others are counted.
+    /// As [`Self::loss`], of the first place of which it is true; the others are counted.
     pub(super) fn loss_once(&mut self, span: Range<usize>, message: impl Into<String>) {
-        let message = message.into();
-        match self.losses.iter().position(|loss| loss.said.message == message) {
-            None => self.loss(span, message),
+        self.tell_once(Code::Loss, span, message.into());
+    }
+
+    /// How something was read of which nothing is lost. Said of one place.
+    pub(super) fn note(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.tell(Code::Note, span, message.into());
+    }
+
+    /// As [`Self::note`], of the first place of which it is true; the others are counted.
+    pub(super) fn note_once(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.tell_once(Code::Note, span, message.into());
+    }
+
+    fn tell(&mut self, code: Code, span: Range<usize>, message: String) {
+        let said = self.source.diagnostic(code, span, message, None);
+        self.told.push(Told { said, lines: Vec::new() });
+    }
+
+    fn tell_once(&mut self, code: Code, span: Range<usize>, message: String) {
+        match self.told.iter().position(|told| told.said.message == message) {
+            None => self.tell(code, span, message),
             Some(at) => {
                 let line = self.source.line(span.start);
-                let loss = &mut self.losses[at];
-                if loss.lines.last().unwrap_or(&loss.said.line) != &line {
-                    loss.lines.push(line);
+                let told = &mut self.told[at];
+                if told.lines.last().unwrap_or(&told.said.line) != &line {
+                    told.lines.push(line);
                 }
             }
         }
     }
 
-    /// The losses, in the order of the input; or the errors.
-    pub(super) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    /// The losses and the notes, each in the order of the input; or the errors.
+    pub(super) fn finish(mut self) -> Result<(Vec<Diagnostic>, Vec<Diagnostic>), Vec<Diagnostic>> {
         if !self.errors.is_empty() {
             self.errors.sort_by_key(|error| (error.line, error.column));
             return Err(self.errors);
         }
-        let mut losses: Vec<Diagnostic> = self.losses.into_iter().map(Loss::told).collect();
-        losses.sort_by_key(|loss| (loss.line, loss.column));
-        Ok(losses)
+        let mut told: Vec<Diagnostic> = self.told.into_iter().map(Told::whole).collect();
+        told.sort_by_key(|told| (told.line, told.column));
+        Ok(told.into_iter().partition(|told| told.code == Code::Loss))
     }
 }
 
-impl Loss {
-    fn told(self) -> Diagnostic {
-        let Loss { mut said, lines } = self;
+impl Told {
+    fn whole(self) -> Diagnostic {
+        let Told { mut said, lines } = self;
         match lines[..] {
             [] => {}
             [line] => said.message += &format!(" (line {line} too)"),

@@ -2,8 +2,9 @@
 //! rules for `coll/tuned`.
 //!
 //! Those systems pass over what they do not understand, or take it for something else. Here it is
-//! an error with its place. What is understood and cannot be said in a policy is a loss: it is
-//! listed, and in short it stands at the top of the file.
+//! an error with its place. What is understood and cannot be said in a policy is a loss; how
+//! something was read of which nothing is lost is a note. Both are listed, and in short they stand
+//! at the top of the file.
 
 mod draft;
 mod findings;
@@ -58,8 +59,10 @@ impl Format {
 pub struct Imported {
     /// The text of a policy file.
     pub policy: String,
-    /// What it does not say, or says otherwise, in the order of the input. All are warnings.
+    /// What of the input it does not do, or does otherwise, in the order of the input: warnings.
     pub losses: Vec<Diagnostic>,
+    /// How the input was read, where that is worth a word, in its order: nothing of it is lost.
+    pub notes: Vec<Diagnostic>,
 }
 
 /// Turns another system's file into a policy. `name` is how people know the file.
@@ -77,6 +80,6 @@ pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Di
         Format::UccTune => ucc::read(&mut findings, &mut draft),
         Format::OpenMpi => openmpi::read(&mut findings, &mut draft),
     }
-    let losses = findings.finish()?;
-    Ok(Imported { policy: writer::text(format, name, draft, &losses), losses })
+    let (losses, notes) = findings.finish()?;
+    Ok(Imported { policy: writer::text(format, name, draft, &losses, &notes), losses, notes })
 }

@@ -11,16 +11,17 @@ use super::ranges::Counts;
 use crate::bytes::range_text;
 use crate::diagnostic::Diagnostic;
 
-/// Writes it, with the losses in short at the top.
-pub(super) fn text(format: Format, name: &str, draft: Draft, losses: &[Diagnostic]) -> String {
+/// Writes it, with the losses and the notes in short at the top.
+pub(super) fn text(
+    format: Format,
+    name: &str,
+    draft: Draft,
+    losses: &[Diagnostic],
+    notes: &[Diagnostic],
+) -> String {
     let mut out = format!("# Imported from {} ({format}).\n", comment(name));
-    if !losses.is_empty() {
-        out += "#\n# What it does not say, or says otherwise:\n";
-    }
-    for loss in losses {
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "# - line {}: {}", loss.line, comment(&loss.message));
-    }
+    head(&mut out, "Lost: what it does not do, or does otherwise", losses);
+    head(&mut out, "Nothing is lost by how this was read", notes);
     out += "\nschema = 1\n";
     let priorities = draft.priorities();
     let mut ids: Vec<String> = Vec::new();
@@ -32,6 +33,16 @@ pub(super) fn text(format: Format, name: &str, draft: Draft, losses: &[Diagnosti
         ids.push(id);
     }
     out
+}
+
+fn head(out: &mut String, heading: &str, told: &[Diagnostic]) {
+    if !told.is_empty() {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "#\n# {heading}:");
+    }
+    for told in told {
+        let _ = writeln!(out, "# - line {}: {}", told.line, comment(&told.message));
+    }
 }
 
 /// The format and the line of the first row; a number where a line gave several rules.

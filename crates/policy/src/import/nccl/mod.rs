@@ -19,14 +19,14 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
                 "this line has {length} bytes: NCCL's plug-in takes what follows the first {LINE} \
                  for another row; here it is one line"
             );
-            findings.loss(start..start + line.len(), message);
+            findings.note(start..start + line.len(), message);
         }
         let written = line.trim();
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
         let fields = fields(start, line);
-        if fields[0].text == COLUMNS[0] {
+        if row::is_header(&fields) {
             header(findings, &fields);
         } else if let Some(row) = row::read(findings, &fields) {
             draft.push(findings, row, Overlaps::Told);
@@ -35,25 +35,27 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
     if !draft.rules.is_empty() {
         let message = "a size that no row names goes on to the layers below; NCCL would choose \
                        within the library (and its example plug-in would pin it to one channel)";
-        findings.loss(0..0, message);
+        findings.note(0..0, message);
     }
 }
 
 /// A line with the columns' names.
 fn header(findings: &mut Findings<'_>, fields: &[Field<'_>]) {
-    if fields.len() > COLUMNS.len() {
-        let extra = &fields[COLUMNS.len()];
-        let message = format!("there is no column after `{}`", COLUMNS[COLUMNS.len() - 1]);
-        findings.error(extra.span.clone(), message, format!("known: {}", COLUMNS.join(", ")));
+    let span = fields[0].span.start..fields[fields.len() - 1].span.end;
+    let order = COLUMNS.join(",");
+    if fields.iter().any(|field| !COLUMNS.contains(&field.text)) {
+        let line = findings.line(span.start);
+        let message = format!("line {line} looks like a header: begin it with `#`");
+        let help = format!("NCCL's plug-in takes it for a row; the order of columns is {order}");
+        findings.error(span, message, help);
+    } else if let Some((field, column)) =
+        fields.iter().zip(COLUMNS).find(|(field, column)| field.text != *column)
+    {
+        let message = format!("column `{}` stands where `{column}` belongs", field.text);
+        findings.error(field.span.clone(), message, format!("the order is fixed: {order}"));
+    } else {
+        let message =
+            "NCCL's plug-in knows no header and takes this line for a row; here it is skipped";
+        findings.note(fields[0].span.clone(), message);
     }
-    for (field, column) in fields.iter().zip(COLUMNS) {
-        if field.text != column {
-            let message = format!("column `{}` stands where `{column}` belongs", field.text);
-            let help = format!("the order is fixed: {}", COLUMNS.join(","));
-            findings.error(field.span.clone(), message, help);
-        }
-    }
-    let message =
-        "NCCL's plug-in knows no header and takes this line for a row; here it is skipped";
-    findings.loss(fields[0].span.clone(), message);
 }

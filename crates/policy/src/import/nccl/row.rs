@@ -60,7 +60,7 @@ pub(super) fn read(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> Option<
             "NCCL has no `{algorithm}` with `{protocol}` for {op}, and goes on to the next row: \
              the row is left out"
         );
-        findings.loss(fields[3].span.clone(), message);
+        findings.note(fields[3].span.clone(), message);
         return None;
     }
     if let Some(count) = pipe_ops
@@ -84,7 +84,7 @@ pub(super) fn read(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> Option<
         None => {
             let message = "-1 leaves the channels to the library, as NCCL's documentation has it; \
                            its example plug-in pins such a row to one channel";
-            findings.loss_once(fields[5].span.clone(), message);
+            findings.note_once(fields[5].span.clone(), message);
         }
         Some(0) => {}
         Some(count) => params.push(("channels", count.to_string())),
@@ -92,6 +92,13 @@ pub(super) fn read(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> Option<
     let groups = Groups { memory: Memory::Any, world: counts(world), nodes: counts(nodes) };
     let target = Some(Target { backend: "nccl".to_owned(), params });
     Some(Row { span, op, groups, basis, bytes, target })
+}
+
+/// Does a line name its columns? It has no number, and no row is without.
+pub(super) fn is_header(fields: &[Field<'_>]) -> bool {
+    let is_row = COLLECTIVES.iter().any(|(name, _)| *name == fields[0].text);
+    let is_number = |field: &Field<'_>| field.text.parse::<f64>().is_ok();
+    fields.len() > 1 && !is_row && !fields.iter().any(is_number)
 }
 
 /// Are all fields there, and none beyond them?
@@ -108,7 +115,9 @@ fn whole(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> bool {
     if fields.len() < REQUIRED {
         let span = fields[0].span.start..fields[fields.len() - 1].span.end;
         let missing = COLUMNS[fields.len()..REQUIRED].join("`, `");
-        let message = format!("the row has {} fields, and no `{missing}`", fields.len());
+        let count = fields.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let message = format!("the row has {count} field{plural}, and no `{missing}`");
         let help = format!("the columns are {}; the last two may be absent", COLUMNS.join(","));
         findings.error(span, message, help);
         return false;
@@ -157,7 +166,7 @@ fn bytes(
         let message = format!(
             "{GREATEST} is read as no end; NCCL leaves sizes from 4 GiB on to its own choice"
         );
-        findings.loss_once(greatest.span.clone(), message);
+        findings.note_once(greatest.span.clone(), message);
         return Some(inclusive(min, u64::MAX));
     }
     Some(inclusive(min, max))

@@ -54,7 +54,7 @@ fn smallest(findings: &mut Findings<'_>, size: &Number) -> u32 {
     if size.value > 1 {
         let message = "the first communicator size is no bound in Open MPI: its rules are for \
                        smaller groups too";
-        findings.loss_once(size.span.clone(), message);
+        findings.note_once(size.span.clone(), message);
     }
     0
 }
@@ -68,7 +68,7 @@ fn follow(findings: &mut Findings<'_>, set: Option<&mut Set>, before: u64, size:
     }
     let message = "a further communicator size is the least that its rules are for, as in Open MPI \
                    up to 5.0; 6.0 has the set before end at its own size, and this one begin there";
-    findings.loss_once(size.span.clone(), message);
+    findings.note_once(size.span.clone(), message);
     let low = u32::try_from(size.value).unwrap_or(u32::MAX);
     if let Some(part) = set.and_then(|set| set.parts.last_mut()) {
         part.world.high = low.saturating_sub(1);

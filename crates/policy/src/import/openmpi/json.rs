@@ -152,7 +152,7 @@ fn left(
                 true => format!("shadowed: line {line} takes all of these communicators first"),
                 false => format!("overlaps line {line}, which takes the communicators of both"),
             };
-            findings.loss(at, message);
+            findings.note(at, message);
         }
     }
     parts

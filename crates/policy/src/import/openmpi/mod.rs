@@ -35,9 +35,8 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
         take(findings, draft, set);
     }
     if !draft.rules.is_empty() {
-        let message = "`host` serves the ranks of one node; a group of several, and a size that no \
-                       rule names, go on to the layers below";
-        findings.loss(0..0, message);
+        let message = "a size that no rule names goes on to the layers below";
+        findings.note(0..0, message);
     }
 }
 
@@ -101,6 +100,13 @@ fn take(findings: &mut Findings<'_>, draft: &mut Draft, set: Set) {
         findings.loss_once(set.span, message);
         return;
     };
+    let several = |part: &Part| part.nodes.high > 1 && part.world.high > 1;
+    let serves = |rule: &Rule| rule.algorithm.id != 0;
+    if set.parts.iter().any(several) && set.rules.iter().any(serves) {
+        let message = "`host` serves the ranks of one node: groups of several go on to the layers \
+                       below";
+        findings.loss_once(set.span.clone(), message);
+    }
     // A group of no ranks is nobody's, and `host` serves those of one node.
     for part in set.parts.iter().filter(|part| part.world.high > 0 && part.nodes.low == 1) {
         let low = part.world.low.max(1);
@@ -129,13 +135,14 @@ fn row(
         0 => {
             let message = "algorithm `ignore` leaves these sizes to Open MPI; here they go on to \
                            the layers below";
-            findings.loss_once(span, message);
+            findings.note_once(span, message);
             None
         }
         id => {
             let target = target(op, id);
             let name = collective.algorithms.get(id).copied().unwrap_or("?");
-            let message = format!("algorithm `{name}` of {op} has no namesake: {target}");
+            let message =
+                format!("algorithm `{name}` of {op} has no equal here; {target} serves instead");
             findings.loss_once(span, message);
             Some(Target::plain(target))
         }

@@ -99,7 +99,7 @@ pub(super) fn read(
     let span = span(at, text);
     if words.score.is_none() && words.algorithm.is_none() {
         let message = "an entry without a score and an algorithm changes nothing in UCC: left out";
-        findings.loss(span, message);
+        findings.note(span, message);
         return None;
     }
     if words.score == Some(0) {

@@ -41,7 +41,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
     if !draft.rules.is_empty() {
         let message = "layers and sizes that no entry names have scores of their own in UCC; here \
                        they go on to the layers below";
-        findings.loss(0..0, message);
+        findings.note(0..0, message);
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
 fn line_of(findings: &mut Findings<'_>, written: &str, at: usize, entries: &mut Vec<Entry>) {
     let Some((name, value)) = written.split_once('=') else {
         let message = "no variable says which transport layer this is for: it is read as `ucp`'s";
-        findings.loss(at..at + written.len(), message);
+        findings.note(at..at + written.len(), message);
         string(findings, &UCP, written, at, entries);
         return;
     };

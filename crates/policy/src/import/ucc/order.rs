@@ -7,10 +7,9 @@ use crossover_core::policy::{Basis, ByteRange};
 
 use super::entry::Entry;
 use super::transport::Serves;
-use crate::bytes::range_text;
 use crate::import::draft::{Groups, Memory, Row, Target};
 use crate::import::findings::Findings;
-use crate::import::ranges::{Counts, intersect, without};
+use crate::import::ranges::{Counts, intersect};
 
 /// What one entry says of one op, range and number of ranks.
 struct Claim {
@@ -27,10 +26,11 @@ struct Claim {
 pub(super) fn rows(findings: &mut Findings<'_>, entries: Vec<Entry>) -> Vec<Row> {
     let mut claims: Vec<Claim> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
+        let mut refused = false;
         for claim in claims_of(findings, at, entry) {
-            for (bytes, claim) in refused(findings, &entries, &claims, claim) {
-                claims.push(Claim { bytes, ..claim });
-            }
+            // Once an entry, which may be for all ops.
+            refused = refused || overlaps(findings, &entries, &claims, &claim);
+            claims.push(claim);
         }
     }
     edges(findings, &entries, &mut claims);
@@ -79,9 +79,10 @@ fn claims_of(findings: &mut Findings<'_>, at: usize, entry: &Entry) -> Vec<Claim
             None => findings
                 .loss_once(entry.span.clone(), format!("{whose} has no equal here: left out")),
             Some("nccl") if layer == "nccl" => {}
-            Some(target) => {
-                findings.loss_once(entry.span.clone(), format!("{whose} has no namesake: {target}"))
-            }
+            Some(target) => findings.loss_once(
+                entry.span.clone(),
+                format!("{whose} has no equal here; {target} serves instead"),
+            ),
         }
         for world in &entry.teams {
             for bytes in &entry.sizes {
@@ -101,41 +102,27 @@ fn claims_of(findings: &mut Findings<'_>, at: usize, entry: &Entry) -> Vec<Claim
     claims
 }
 
-/// UCC refuses a range that overlaps an earlier one of its layer; the parts of it that do not.
-fn refused(
+/// Does a range overlap an earlier one of its layer? UCC refuses it.
+fn overlaps(
     findings: &mut Findings<'_>,
     entries: &[Entry],
     claims: &[Claim],
-    claim: Claim,
-) -> Vec<(ByteRange, Claim)> {
-    let mut parts = vec![claim.bytes];
-    for before in claims.iter().filter(|c| c.layer == claim.layer && c.op == claim.op) {
-        // A shared edge is no overlap.
-        let inside = ByteRange { high: before.bytes.high.map(|h| h - 1), ..before.bytes };
-        let low = ByteRange { low: claim.bytes.low.saturating_add(1), ..claim.bytes };
-        if !before.world.intersect(claim.world)
-            || !intersect(before.bytes, low)
-            || !intersect(inside, claim.bytes)
-        {
-            continue;
-        }
-        parts = without(&parts, before.bytes);
-        let span = entries[before.entry].span.clone();
-        let (line, text) = (findings.line(span.start), &findings.text()[span]);
-        let left: Vec<String> = parts.iter().map(|part| range_text(*part)).collect();
-        let left = match left.is_empty() {
-            true => "nothing is left of it".to_owned(),
-            false => format!("it keeps `{}`", left.join("` and `")),
-        };
-        let message = format!(
-            "overlaps `{text}` of line {line} for {}, and UCC refuses the later of the two, in its \
-             log alone; here {left}",
-            claim.op
-        );
-        findings.loss(entries[claim.entry].span.clone(), message);
-    }
-    let copy = |bytes| (bytes, Claim { ..claim });
-    parts.into_iter().map(copy).collect()
+    claim: &Claim,
+) -> bool {
+    // A shared edge is no overlap.
+    let inner = |range: ByteRange| ByteRange { high: range.high.map(|high| high - 1), ..range };
+    let mut peers = claims.iter().filter(|c| c.layer == claim.layer && c.op == claim.op);
+    let before = peers.find(|before| {
+        before.world.intersect(claim.world) && intersect(inner(before.bytes), inner(claim.bytes))
+    });
+    let Some(before) = before else { return false };
+    let span = entries[before.entry].span.clone();
+    let (line, text) = (findings.line(span.start), &findings.text()[span]);
+    let message = format!("overlaps `{text}` of line {line} for {}", claim.op);
+    let help = "UCC refuses the later of the two, and mostly the whole string with it, in its log \
+                alone; let one end where the other begins";
+    findings.error(entries[claim.entry].span.clone(), message, help);
+    true
 }
 
 /// A size that two ranges share as their edge is the better score's, and of equal ones the upper
@@ -158,7 +145,7 @@ fn edges(findings: &mut Findings<'_>, entries: &[Entry], claims: &mut [Claim]) {
         if !shared && claim.score <= entry.transport.score {
             let message = "without a greater score, the last size of a range is that of the range \
                            above, as in UCC";
-            findings.loss_once(entry.span.clone(), message);
+            findings.note_once(entry.span.clone(), message);
         }
     }
 }

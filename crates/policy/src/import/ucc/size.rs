@@ -28,7 +28,7 @@ pub(super) fn sizes(findings: &mut Findings<'_>, text: &str, at: usize) -> Optio
         }
         if text.contains(|c: char| c.is_ascii_alphabetic()) && !text.ends_with("-inf") {
             let message = "a unit is a power of 1024, as UCC has it: 4k are 4KiB";
-            findings.loss_once(span(at, text), message);
+            findings.note_once(span(at, text), message);
         }
         ranges.push(inclusive(low, high));
     }
@@ -57,7 +57,7 @@ fn size(text: &str) -> Option<u64> {
 /// `[2-8,16]`: numbers of ranks, both ends inside; `None` if it is wrong, which is told.
 pub(super) fn teams(findings: &mut Findings<'_>, text: &str, at: usize) -> Option<Vec<Counts>> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-    let mut teams = Vec::new();
+    let mut teams: Vec<Counts> = Vec::new();
     for (at, text) in pieces(inner.unwrap_or(""), at + 1, ',') {
         let count = |text: &str| match text {
             _ if text.eq_ignore_ascii_case("inf") => Some(u32::MAX),
@@ -67,7 +67,12 @@ pub(super) fn teams(findings: &mut Findings<'_>, text: &str, at: usize) -> Optio
         let (low, high) = text.split_once('-').unwrap_or((text, text));
         match (count(low), count(high)) {
             (Some(low), Some(high)) if low <= high && high >= 1 => {
-                teams.push(Counts { low: low.max(1), high });
+                // Each number once: an entry is for a team or it is not.
+                let mut parts = vec![Counts { low: low.max(1), high }];
+                for before in &teams {
+                    parts = parts.iter().flat_map(|part| part.split(*before).1).collect();
+                }
+                teams.extend(parts);
             }
             _ => {
                 let message = format!("`{text}` is no number of ranks");
