@@ -55,7 +55,12 @@ fn packs_serve_every_call() {
                     let plan = plan(arch, &[], group(arch, world, topology, caps));
                     for call in every_kind(Contract::DEFAULT) {
                         let unserved = plan.sweep(&call).into_iter().find(|b| b.target.is_none());
-                        assert_eq!(unserved, None, "{arch} x{world} {topology} {caps:?} {call:?}");
+                        // Nobody is known to reduce 8-bit floats on devices.
+                        let nobody = call.op.reduces()
+                            && matches!(call.dtype, Dtype::F8E4M3 | Dtype::F8E5M2);
+                        let from = unserved.map(|band| band.from);
+                        let want = nobody.then_some(0);
+                        assert_eq!(from, want, "{arch} x{world} {topology} {caps:?} {call:?}");
                         calls += 1;
                     }
                 }

@@ -31,6 +31,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 const ELIGIBILITY: Eligibility = Eligibility {
     ops: Ops::ALL,
     dtypes: Dtypes::ALL,
+    reduce_dtypes: Dtypes::ALL,
     reduce_ops: ReduceOps::ALL,
     modes: Modes::of(&[Mode::Eager]),
     worlds: Worlds::range(1, MAX_WORLD),

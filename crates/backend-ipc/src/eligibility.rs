@@ -2,7 +2,7 @@
 
 use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
 use crossover_core::call::{Dtype, Dtypes, Op, Ops};
-use crossover_core::contract::{Deviation, Deviations};
+use crossover_core::contract::{Determinism, Deviation, Deviations};
 use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
 use crossover_core::facts::{Cap, Caps, Topologies, Topology};
 
@@ -65,9 +65,11 @@ const BETWEEN_PEERS: Eligibility = Eligibility {
 const REDUCTION: Eligibility =
     Eligibility { ops: Ops::of(&[Op::AllReduce]), dtypes: FLOATS, ..BETWEEN_PEERS };
 
-/// -0.0 marks an empty slot. Integers are out: the mark is a number to them.
+/// -0.0 marks an empty slot. Integers are out: the mark is a number to them. Whether a -0.0 survives
+/// depends on whether the call is small enough to come here: the bits follow the size.
 const LAMPORT: Eligibility = Eligibility {
     dtypes: FLOATS,
+    determinism: Determinism::RunToRun,
     deviates: Deviations::of(&[Deviation::SignedZeroFlush]),
     max_bytes: LAMPORT_BYTES,
     ..BETWEEN_PEERS

@@ -1,7 +1,7 @@
 //! What the algorithms take, as data.
 
 use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
-use crossover_core::call::{Op, Ops};
+use crossover_core::call::{Dtype, Dtypes, Op, Ops};
 use crossover_core::contract::{Determinism, OrderClass};
 use crossover_core::eligibility::{Eligibility, Worlds};
 use crossover_core::facts::{Cap, Caps, Topologies, Topology};
@@ -43,7 +43,14 @@ const KNOBS: &[Param] = &[
 const ALGORITHMS: &[&str] =
     &["auto", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"];
 
+/// Ranks agree on a result's bits because, in a ring, in a tree and in the switch (NVLS), each
+/// element is reduced once, by one rank or by the switch, and the sum is handed to all. In which
+/// order it is reduced depends on the size of the call.
+///
+/// Only recent versions reduce 8-bit floats, and only on recent devices. No fact of a group says
+/// which it has, so none are reduced here; copies are bytes to the library.
 const LIBRARY: Eligibility = Eligibility {
+    reduce_dtypes: Dtypes::ALL.without(Dtypes::of(&[Dtype::F8E4M3, Dtype::F8E5M2])),
     worlds: Worlds::ANY,
     topologies: Topologies::ALL.without(Topologies::of(&[Topology::Host])),
     order: OrderClass::Library,

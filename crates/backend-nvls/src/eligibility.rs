@@ -27,11 +27,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             },
             params: LAUNCH,
         },
+        // -0.0 marks an empty slot: whether one survives follows the size of the call.
         Algorithm {
             name: "lamport_all_gather",
             eligibility: Eligibility {
                 ops: Ops::of(&[Op::AllGather]),
                 dtypes: FLOATS,
+                determinism: Determinism::RunToRun,
                 deviates: Deviations::of(&[Deviation::SignedZeroFlush]),
                 max_bytes: LAMPORT_BYTES,
                 ..BY_MULTICAST

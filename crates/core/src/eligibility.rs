@@ -18,8 +18,10 @@ use crate::facts::{Caps, GroupProfile, Topologies};
 pub struct Eligibility {
     /// Collectives.
     pub ops: Ops,
-    /// Element types.
+    /// Element types, whatever the collective.
     pub dtypes: Dtypes,
+    /// Element types of calls that reduce: those must be among [`Self::dtypes`] as well.
+    pub reduce_dtypes: Dtypes,
     /// Reduce ops, for collectives that reduce.
     pub reduce_ops: ReduceOps,
     /// Modes.
@@ -38,7 +40,7 @@ pub struct Eligibility {
     pub max_bytes: u64,
     /// In which order contributions are added.
     pub order: OrderClass,
-    /// The most that can be demanded of the result of a reduction.
+    /// The most that can be demanded of the result of a reduction, and of a copy that deviates.
     pub determinism: Determinism,
     /// Deviations that the contract must accept.
     pub deviates: Deviations,
@@ -184,6 +186,7 @@ impl Eligibility {
     pub const EVERYTHING: Eligibility = Eligibility {
         ops: Ops::ALL,
         dtypes: Dtypes::ALL,
+        reduce_dtypes: Dtypes::ALL,
         reduce_ops: ReduceOps::ALL,
         modes: Modes::ALL,
         worlds: Worlds::ANY,
@@ -223,7 +226,7 @@ impl Eligibility {
             Some(Clause::Op)
         } else if !self.modes.contains(call.mode) {
             Some(Clause::Mode)
-        } else if !self.dtypes.contains(call.dtype) {
+        } else if !self.dtypes_of(call).contains(call.dtype) {
             Some(Clause::Dtype)
         } else if call.op.reduces() && !self.reduce_ops.contains(call.reduce_op) {
             Some(Clause::ReduceOp)
@@ -247,9 +250,16 @@ impl Eligibility {
         }
     }
 
-    /// A call that only copies gives the same bits always, but for deviations.
+    /// The element types that calls of this op can have.
+    fn dtypes_of(&self, call: &CallKind) -> Dtypes {
+        if call.op.reduces() { self.dtypes.intersection(self.reduce_dtypes) } else { self.dtypes }
+    }
+
+    /// A call that only copies gives the same bits always, unless the copy deviates: then the bits
+    /// follow the algorithm, and so the size of the call that chose it.
     fn failing_contract(&self, call: &CallKind) -> Option<Clause> {
-        if call.op.reduces() && self.determinism < call.contract.determinism {
+        let varies = call.op.reduces() || !self.deviates.is_empty();
+        if varies && self.determinism < call.contract.determinism {
             Some(Clause::Determinism)
         } else if !call.contract.accept.covers(self.deviates) {
             Some(Clause::Deviation)
@@ -270,7 +280,7 @@ impl Eligibility {
         let (want, got) = match clause {
             Clause::Op => (self.ops.to_string(), call.op.to_string()),
             Clause::Mode => (self.modes.to_string(), call.mode.to_string()),
-            Clause::Dtype => (self.dtypes.to_string(), call.dtype.to_string()),
+            Clause::Dtype => (self.dtypes_of(call).to_string(), call.dtype.to_string()),
             Clause::ReduceOp => (self.reduce_ops.to_string(), call.reduce_op.to_string()),
             Clause::Determinism => (
                 format!("a contract of at most {}", self.determinism),

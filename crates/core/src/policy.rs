@@ -389,8 +389,13 @@ pub fn device_matches(written: &str, device: &str) -> bool {
     }
 }
 
-/// Does an architecture match what a policy writes: exactly, or as a family (`sm10x`)?
+/// Does an architecture match what a policy writes: exactly, or as a family (`sm10x`)? Features that
+/// follow an architecture's name (`gfx942:sramecc+:xnack-`) count only where the policy writes some.
 pub fn arch_matches(pattern: &str, arch: &str) -> bool {
+    let arch = match arch.split_once(':') {
+        Some((name, _)) if !pattern.contains(':') => name,
+        _ => arch,
+    };
     match pattern.strip_suffix('x') {
         Some(family) if family.ends_with(|c: char| c.is_ascii_digit()) => {
             arch.len() == pattern.len() && arch.starts_with(family)

@@ -137,7 +137,7 @@ fn well_formed(descriptor: &Descriptor) -> Result<(), RegistryError> {
         sorted.len() == names.len()
     };
     let fits = |p: &Param| match p.values {
-        Values::Count { max, .. } => p.default <= max,
+        Values::Count { min, max } => (min..=max).contains(&p.default),
         Values::Words(words) => (p.default as usize) < words.len(),
         Values::Flag => p.default <= 1,
     };

@@ -1,5 +1,6 @@
 //! Properties of compiled policies: any policy, any group, any call.
 
+mod clauses;
 mod examples;
 mod generators;
 mod oracle;
