@@ -171,9 +171,7 @@ use = "none"
             let effective = Sources::isolated(files).load(&Registry::empty()).expect("it is right");
             let file = "policies/deterministic.toml";
             let expects = effective.expects.iter().filter(|e| e.origin.file == file);
-            let told: Vec<_> = expects.map(|e| (e.layer, e.included)).collect();
-            assert_eq!(effective.provenance.is_borrowed(file), told[0].1);
-            told
+            expects.map(|e| (e.layer, e.included)).collect::<Vec<_>>()
         };
         let borrowed = [(Layer::User, true); 2];
         let named = [(Layer::User, false); 2];

@@ -109,17 +109,49 @@ impl<'r> Loader<'r> {
         let identity = location.identity();
         let shipped = matches!(location, Location::Shipped(_));
         let standing = Standing { layer, shipped, included };
-        let document = Document::parse(&source, standing, self.registry, &mut self.problems);
+        let mut problems = Vec::new();
+        let document = Document::parse(&source, standing, self.registry, &mut problems);
         trail.push(Reading { identity: identity.clone(), name: source.name.clone() });
         for include in &document.includes {
             if let Err((message, help)) = self.lay_include(layer, location, include, trail) {
                 let span = include.span.clone();
-                self.problems.push(source.diagnostic(Code::Unknown, span, message, help));
+                problems.push(source.diagnostic(Code::Unknown, span, message, help));
             }
         }
         trail.pop();
+        problems.extend(self.incomplete_tables(&source, &document));
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        self.problems.extend(problems);
         self.seen.insert((layer, identity), self.laid.len());
         self.laid.push(Laid { standing, source, document });
+    }
+
+    /// The tables that have rows, and do not say how to read them. A lower table of the same name
+    /// may, but a file is read without the others: what that one says is told.
+    fn incomplete_tables(&self, source: &Source, document: &Document) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for table in document.tables() {
+            let name = &table.name;
+            for &key in &table.layout.lacks {
+                let lower = self.laid.iter().rev().find_map(|laid| {
+                    let table = laid.document.tables().find(|t| t.name.text == name.text)?;
+                    let place = format!("{}:{}", laid.source.name, table.name.line);
+                    Some((table.layout.get(key)?, place))
+                });
+                let help = match lower {
+                    Some((written, place)) => format!(
+                        "a row that is stated again needs the `key` and the `columns` of its table: \
+                         write `{key} = {written}`, as in {place}"
+                    ),
+                    None if key == "key" => "write `key = [\"world\"]`".to_owned(),
+                    None => "write `columns = [\"host/one_shot\", \"nccl\"]`".to_owned(),
+                };
+                let message = format!("table `{}` has rows, and no `{key}`", name.text);
+                let span = name.span.clone();
+                problems.push(source.diagnostic(Code::Unknown, span, message, Some(help)));
+            }
+        }
+        problems
     }
 
     /// Lays what an entry of `include` names, or says why that cannot be done.

@@ -26,7 +26,7 @@ pub(crate) use expect::Expect;
 pub(crate) use include::Include;
 use reader::{Reader, in_order};
 pub(crate) use stated::{
-    ChainItem, Entry, Fields, Item, Name, Said, StatedContract, StatedPreset, StatedRow,
+    ChainItem, Entry, Fields, Item, Layout, Name, Said, StatedContract, StatedPreset, StatedRow,
     StatedRule, StatedTable,
 };
 
@@ -39,6 +39,15 @@ pub(crate) struct Document {
     /// Rules and tables, in the order of the file.
     pub(crate) entries: Vec<Entry>,
     pub(crate) expects: Vec<Expect>,
+}
+
+impl Document {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &StatedTable> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Table(table) => Some(table),
+            Entry::Rule(_) => None,
+        })
+    }
 }
 
 /// How a document came into the stack.

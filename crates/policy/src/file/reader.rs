@@ -40,6 +40,12 @@ impl Reader<'_> {
         self.lines.partition_point(|start| *start <= at) as u32
     }
 
+    /// What is written there, on one line.
+    pub(super) fn written(&self, span: Range<usize>) -> String {
+        let text = self.source.text.get(span).unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     pub(super) fn name(&self, key: &Spanned<DeString<'_>>) -> Name {
         let span = key.span();
         Name { text: key.get_ref().to_string(), line: self.line(span.start), span }

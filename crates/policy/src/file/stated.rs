@@ -69,7 +69,26 @@ pub(crate) struct StatedTable {
     pub(crate) name: Name,
     /// No chain: that is each row's own.
     pub(crate) fields: Fields,
+    /// How its rows are to be read, if it has rows.
+    pub(crate) layout: Layout,
     pub(crate) rows: Vec<StatedRow>,
+}
+
+/// How rows are to be read, as it is written: `["world"]`, and `["host/one_shot", "nccl"]`.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) key: Option<String>,
+    pub(crate) columns: Option<String>,
+    /// Which of the two the rows lack. What it should be may stand in a lower file: the mistake is told
+    /// when those are read.
+    pub(crate) lacks: Vec<&'static str>,
+}
+
+impl Layout {
+    /// What is written under `key` or `columns`.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        if name == "key" { self.key.as_deref() } else { self.columns.as_deref() }
+    }
 }
 
 /// A row of a table.

@@ -7,7 +7,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::reader::{Reader, in_order};
 use super::row::{self, Columns};
 use super::rule::{check_id, common, unknown_key};
-use super::{Fields, StatedRow, StatedTable, chain, matching};
+use super::{Fields, Layout, StatedRow, StatedTable, chain, matching};
 use crate::diagnostic::Code;
 
 pub(super) const KEYS: [&str; 10] = [
@@ -34,10 +34,12 @@ pub(super) fn read(
             _ => unknown_key(reader, key, "a table", &KEYS),
         }
     }
+    let mut layout = Layout::default();
     let rows = match table.get("rows") {
         Some(rows) => {
             let when = fields.when.as_ref().map(|said| &said.value);
-            read_rows(reader, id, table, rows, when, basis)
+            layout = read_layout(reader, table);
+            read_rows(reader, table, rows, when, basis)
         }
         None => {
             let keys = in_order(table).into_iter().map(|(key, _)| key);
@@ -49,24 +51,22 @@ pub(super) fn read(
             Vec::new()
         }
     };
-    Some(StatedTable { name: reader.name(id), fields, rows })
+    Some(StatedTable { name: reader.name(id), fields, layout, rows })
+}
+
+fn read_layout(reader: &Reader<'_>, table: &DeTable<'_>) -> Layout {
+    let written = |key: &str| table.get(key).map(|value| reader.written(value.span()));
+    let lacks = ["key", "columns"].into_iter().filter(|key| !table.contains_key(*key));
+    Layout { key: written("key"), columns: written("columns"), lacks: lacks.collect() }
 }
 
 fn read_rows(
     reader: &mut Reader<'_>,
-    id: &Spanned<DeString<'_>>,
     table: &DeTable<'_>,
     rows: &Spanned<DeValue<'_>>,
     when: Option<&Match>,
     basis: Basis,
 ) -> Vec<StatedRow> {
-    for (key, example) in [("key", "[\"world\"]"), ("columns", "[\"host/one_shot\", \"nccl\"]")] {
-        if !table.contains_key(key) {
-            let message = format!("table `{}` has rows, and no `{key}`", id.get_ref());
-            let help = format!("write `{key} = {example}`");
-            reader.refuse_with_help(Code::Unknown, id.span(), message, help);
-        }
-    }
     let keys = table.get("key").map(|value| keys(reader, value, when));
     let columns = table.get("columns").map(|value| Columns::read(reader, value));
     let (Some(keys), Some(mut columns)) = (keys.flatten(), columns.flatten()) else {
