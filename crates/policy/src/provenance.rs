@@ -74,20 +74,6 @@ impl Provenance {
         self.sources.iter().any(|(standing, _)| standing.layer >= Layer::Site)
     }
 
-    /// Does a file of this name lie beneath those of the site and the user, without anybody's doing?
-    pub(crate) fn is_beneath(&self, file: &str) -> bool {
-        let is_it = |standing: &Standing, source: &Source| {
-            standing.layer <= Layer::Pack && source.name == file
-        };
-        self.sources.iter().any(|(standing, source)| is_it(standing, source))
-    }
-
-    /// Is a file a shipped one that other files include, and that nobody named?
-    pub(crate) fn is_borrowed(&self, file: &str) -> bool {
-        let mut those = self.sources.iter().filter(|(_, source)| source.name == file).peekable();
-        those.peek().is_some() && those.all(|(standing, _)| standing.is_borrowed())
-    }
-
     /// A finding about a rule, or about a candidate of its chain, where that is written.
     pub(crate) fn finding(
         &self,

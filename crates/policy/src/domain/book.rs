@@ -10,7 +10,7 @@ use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 use crossover_core::contract::{Contract, Determinism, Deviations};
 use crossover_core::facts::{Caps, GroupProfile, Topology};
-use crossover_core::policy::{Basis, ByteRange, Candidate, Match, Rule};
+use crossover_core::policy::{ByteRange, Candidate, Match, Rule};
 use crossover_core::registry::Registry;
 
 /// The rules of a policy, in order.
@@ -110,7 +110,7 @@ impl<'p> Book<'p> {
         let mut reach = Vec::new();
         for &rule in reached {
             for (candidate, written) in self.rules[rule].chain.iter().enumerate() {
-                let range = input_bytes(written, call.op, group.world);
+                let range = written.bytes.of_input(written.basis, call.op, group.world);
                 for &algorithm in self.named_by(rule, candidate) {
                     let Known { algorithm: a, room, .. } = self.known[algorithm];
                     if a.eligibility.failing(group, call, 0, room).is_none() {
@@ -176,16 +176,4 @@ fn any_group() -> GroupProfile {
         caps: Caps::NONE,
         llc_bytes: 0,
     }
-}
-
-/// A candidate's range as input bytes per rank. An output of `n` bytes is at least an input of
-/// that share.
-fn input_bytes(candidate: &Candidate, op: Op, world: u32) -> ByteRange {
-    let world = u64::from(world);
-    let convert = |bytes: u64| match (candidate.basis, op) {
-        (Basis::Output, Op::AllGather) => bytes.div_ceil(world),
-        (Basis::Output, Op::ReduceScatter) => bytes.saturating_mul(world),
-        _ => bytes,
-    };
-    ByteRange { low: convert(candidate.bytes.low), high: candidate.bytes.high.map(convert) }
 }

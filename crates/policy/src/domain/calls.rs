@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crossover_core::backend::Algorithm;
 use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 
 use super::book::{Book, LOOSEST};
@@ -22,8 +21,11 @@ pub(super) fn classes(books: &[&Book<'_>]) -> Vec<CallClass> {
     let mut by_vector = HashMap::new();
     for kind in every_kind() {
         let rules: Vec<Vec<bool>> = books.iter().map(|b| b.rules_for_call(&kind)).collect();
-        let takes: Vec<bool> =
-            books.iter().flat_map(|b| &b.known).map(|k| takes(k.algorithm, &kind)).collect();
+        let takes: Vec<bool> = books
+            .iter()
+            .flat_map(|b| &b.known)
+            .map(|k| k.algorithm.eligibility.failing_call(&kind).is_none())
+            .collect();
         // The mode counts for groups that cannot record; the rest for what the sizes are.
         let vector = (rules.clone(), takes, kind.op, kind.dtype.size(), kind.mode);
         match by_vector.get(&vector) {
@@ -38,14 +40,6 @@ pub(super) fn classes(books: &[&Book<'_>]) -> Vec<CallClass> {
         }
     }
     classes
-}
-
-fn takes(algorithm: &Algorithm, call: &CallKind) -> bool {
-    let e = &algorithm.eligibility;
-    e.ops.contains(call.op)
-        && e.dtypes.contains(call.dtype)
-        && e.modes.contains(call.mode)
-        && (!call.op.reduces() || e.reduce_ops.contains(call.reduce_op))
 }
 
 /// The types that engines use most stand first: messages name the first kind that shows something.

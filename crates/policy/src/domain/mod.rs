@@ -17,7 +17,7 @@ pub(crate) use book::{Book, LOOSEST, Reach};
 pub(crate) use calls::CallClass;
 pub(crate) use groups::GroupClass;
 pub(crate) use laws::Laws;
-pub(crate) use sizes::{cuts, decide, decisions, points, sweep};
+pub(crate) use sizes::{cuts, decide, decisions, multiples, points, sweep};
 pub(crate) use values::{Values, architectures};
 
 use crossover_core::facts::GroupProfile;

@@ -46,8 +46,9 @@ pub(crate) fn decisions(reach: &[Reach], element: u64) -> Vec<(u64, Option<usize
 pub(crate) fn sweep(reach: &[Reach], sizes: &[u64], mut see: impl FnMut(u64, &BTreeSet<usize>)) {
     // A range that lies beyond its room covers nothing.
     let some = (0..).zip(reach).filter(|(_, r)| r.range.low < r.end());
-    let (mut starts, mut ends): (Vec<(u64, usize)>, Vec<(u64, usize)>) =
-        some.map(|(at, r)| ((r.range.low, at), (r.end(), at))).unzip();
+    let mut starts: Vec<(u64, usize)> = some.map(|(at, r)| (r.range.low, at)).collect();
+    let mut ends: Vec<(u64, usize)> =
+        starts.iter().map(|(_, at)| (reach[*at].end(), *at)).collect();
     starts.sort_unstable();
     ends.sort_unstable();
     let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
@@ -86,10 +87,7 @@ pub(crate) fn cuts(reach: &[Reach]) -> Vec<u64> {
 /// and 0 at the very end, since a message had better name any other. Sizes that are no whole number
 /// of elements are left out: no call has them.
 pub(crate) fn points(reach: &[Reach], element: u64) -> Vec<u64> {
-    let mut multiples: Vec<u64> = reach.iter().map(|r| r.multiple_of.max(element)).collect();
-    multiples.push(element);
-    multiples.sort_unstable();
-    multiples.dedup();
+    let multiples = multiples(reach, element);
     let mut cuts = cuts(reach);
     cuts[0] = 1; // 0 has an answer of its own
     cuts.dedup();
@@ -105,6 +103,15 @@ pub(crate) fn points(reach: &[Reach], element: u64) -> Vec<u64> {
     points.dedup();
     points.push(0);
     points
+}
+
+/// What sizes of whole elements are told apart by being multiples of, ascending.
+pub(crate) fn multiples(reach: &[Reach], element: u64) -> Vec<u64> {
+    let mut multiples: Vec<u64> = reach.iter().map(|r| r.multiple_of.max(element)).collect();
+    multiples.push(element);
+    multiples.sort_unstable();
+    multiples.dedup();
+    multiples
 }
 
 /// The first size from `from` on that is a multiple of the one and not of the coarser.

@@ -1,8 +1,10 @@
 //! E016: `[[expect]]` blocks, a policy's own tests.
 
 use crossover_core::call::CallKind;
-use crossover_core::explain::Explanation;
+use crossover_core::explain::{Considered, Explanation};
+use crossover_core::facts::GroupProfile;
 use crossover_core::plan::{Offer, OfferState, Plan};
+use crossover_core::policy::{Match, Rule};
 
 use super::View;
 use super::stack::Stack;
@@ -18,11 +20,10 @@ pub(super) struct Outcome {
 }
 
 /// Runs the blocks that are about the stack's architecture; all of them where there is no pack.
-/// What a shipped file beneath the user's expects, it expects of itself: who lays a file over it
-/// means to change something.
+/// What a shipped file expects, it expects of itself, unless somebody named it: who lays a file over
+/// it means to change something.
 pub(super) fn check(view: &View<'_>, stack: &Stack) -> Outcome {
-    let provenance = &view.effective.provenance;
-    let told = |e: &Expect| !provenance.has_user_files() || !provenance.is_beneath(&e.origin.file);
+    let told = |e: &Expect| view.tells_layer(e.layer) && !(view.has_user_files && e.included);
     let arch = stack.arch.as_deref();
     let here = |e: &&Expect| told(e) && arch.is_none_or(|arch| arch == e.group.arch);
     let expects: Vec<&Expect> = view.effective.expects.iter().filter(here).collect();
@@ -54,7 +55,12 @@ fn run(view: &View<'_>, expect: &Expect) -> Option<Diagnostic> {
         group_words(&expect.group),
         got_words(&told),
     );
-    Some(view.effective.finding_of_expect(Code::Expectation, expect, message, help(expect, &told)))
+    Some(view.effective.finding_of_expect(
+        Code::Expectation,
+        expect,
+        message,
+        help(view, expect, &told),
+    ))
 }
 
 /// The plan of the block's group, every backend set up with the room that is known.
@@ -87,14 +93,60 @@ fn got_words(told: &Explanation) -> String {
     }
 }
 
-/// Why what was expected does not serve, where it was considered at all.
-fn help(expect: &Expect, told: &Explanation) -> Option<String> {
+/// Why what was expected does not serve: by which rule it was considered, and which of the told rules
+/// that name it do not match.
+fn help(view: &View<'_>, expect: &Expect, told: &Explanation) -> Option<String> {
     let wanted = expect.target.as_ref()?.to_string();
     let of_wanted = |target: &str| target == wanted || target.starts_with(&format!("{wanted}/"));
     let considered = told.considered.iter().filter(|c| of_wanted(&c.target));
-    let nearest = considered.clone().find(|c| !c.reason.starts_with("the rule is not for"));
-    match nearest.or_else(|| considered.clone().next()) {
-        Some(c) => Some(format!("`{}` of rule `{}`: {}", c.target, c.rule, c.reason)),
-        None => Some(format!("no rule names `{wanted}`")),
+    let matched = considered.clone().find(|c| !c.reason.starts_with("the rule is not for"));
+    let considered_by =
+        |c: &Considered| format!("`{}` of rule `{}`: {}", c.target, c.rule, c.reason);
+    let named = |rule: &Rule| rule.chain.iter().any(|c| of_wanted(&c.target()));
+    let mut unmatched: Vec<(Vec<&'static str>, &Rule)> = view
+        .book
+        .rules
+        .iter()
+        .filter(|rule| view.tells(rule) && named(rule))
+        .map(|rule| (missed(&rule.when, &expect.group, &expect.call), rule))
+        .filter(|(keys, _)| !keys.is_empty())
+        .collect();
+    unmatched.sort_by_key(|(keys, _)| keys.len());
+    let unmatched = unmatched.into_iter().take(MOST_UNMATCHED).map(|(keys, rule)| {
+        format!("rule `{}` ({}) does not match: {}", rule.id, rule.origin, keys.join(", "))
+    });
+    let reasons: Vec<String> = matched.map(considered_by).into_iter().chain(unmatched).collect();
+    match (reasons.is_empty(), considered.clone().next()) {
+        (false, _) => Some(reasons.join("; ")),
+        (true, Some(c)) => Some(considered_by(c)),
+        (true, None) => Some(format!("no rule names `{wanted}`")),
     }
+}
+
+/// Rules that nearly match are worth a word; more than these are a list.
+const MOST_UNMATCHED: usize = 2;
+
+/// All keys that a group and a call do not meet.
+fn missed(when: &Match, group: &GroupProfile, call: &CallKind) -> Vec<&'static str> {
+    let mut when = when.clone();
+    let mut missed = Vec::new();
+    while let Some(key) = when.failing(group, call) {
+        missed.push(key);
+        match key {
+            "op" => when.op = None,
+            "arch" => when.arch = None,
+            "device" => when.device = None,
+            "world" => when.world = None,
+            "nodes" => when.nodes = None,
+            "topology" => when.topology = None,
+            "group" => when.group = None,
+            "caps" => when.caps = None,
+            "dtype" => when.dtype = None,
+            "reduce_op" => when.reduce_op = None,
+            "mode" => when.mode = None,
+            // A key of which nothing is known here: the others are told.
+            _ => break,
+        }
+    }
+    missed
 }

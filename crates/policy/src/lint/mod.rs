@@ -30,6 +30,7 @@ use crossover_core::registry::Registry;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::domain::{Book, Domain, Laws};
 use crate::effective::Effective;
+use crate::provenance::Place;
 use crate::sources::{PolicyError, Sources};
 pub(crate) use case::Case;
 pub(crate) use stack::architectures_of;
@@ -165,8 +166,12 @@ impl<'v> View<'v> {
     /// Is what is found at this rule told? Somebody who lints a file wants to know about that
     /// file; and a choice forced by a variable has no place in any.
     fn tells(&self, rule: &Rule) -> bool {
-        // A rule that a verb forces stands in no file.
-        self.tells_layer(rule.layer) && self.effective.provenance.rules.contains_key(&rule.id)
+        // A rule that a verb forces stands in no file; and of a shipped file that the user's only
+        // include, nothing is theirs to change.
+        let provenance = &self.effective.provenance;
+        let borrowed = |place: &Place| provenance.sources[place.document].0.is_borrowed();
+        self.tells_layer(rule.layer)
+            && provenance.rules.get(&rule.id).is_some_and(|places| !borrowed(&places.name))
     }
 
     fn tells_layer(&self, layer: Layer) -> bool {
@@ -202,7 +207,9 @@ fn walk(
             findings.extend(refused.and_then(|size| refused::by_closing(view, &case, size)));
             Seen { refused: refused.is_some(), unserved: gap::unserved(&case) }
         });
-        refused.add(group, call, known.refused);
+        if !case.reach.is_empty() {
+            refused.add(group, call, known.refused);
+        }
         // Who else could serve is another question for each group.
         if let Some(gap) = gap::check(view, &case, &known.unserved) {
             findings.extend([gap]);

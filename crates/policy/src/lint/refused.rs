@@ -66,21 +66,24 @@ pub(super) struct Refused(BTreeMap<Topology, BTreeMap<Op, Share>>);
 struct Share {
     calls: u64,
     refused: u64,
+    /// Their element types.
+    all: Dtypes,
     /// The element types of those that are refused.
     dtypes: Dtypes,
 }
 
 impl Refused {
-    /// Notes that these calls are refused, or that they are not.
+    /// Notes that these calls, which some contract lets be served, are refused, or that they are not.
     pub(super) fn add(&mut self, groups: &GroupClass, calls: &CallClass, is_refused: bool) {
         for group in &groups.members {
             let ops = self.0.entry(group.topology).or_default();
             let share = ops.entry(calls.kind.op).or_default();
+            let dtypes: Dtypes = calls.members.iter().map(|call| call.dtype).collect();
             share.calls += calls.members.len() as u64;
+            share.all = share.all.union(dtypes);
             if is_refused {
                 share.refused += calls.members.len() as u64;
-                let dtypes = calls.members.iter().map(|call| call.dtype);
-                share.dtypes = share.dtypes.union(dtypes.collect());
+                share.dtypes = share.dtypes.union(dtypes);
             }
         }
     }
@@ -109,7 +112,7 @@ impl Share {
     /// The op; with the types, if not all are refused; and with a word if other groups or calls
     /// of the op are served.
     fn of_op(&self, op: Op) -> String {
-        if self.dtypes != Dtypes::ALL {
+        if self.dtypes != self.all {
             let names: Vec<&str> = self.dtypes.iter().map(Dtype::name).collect();
             return format!("{op} of {}", names.join("/"));
         }

@@ -94,7 +94,7 @@ impl Ties {
                 None => return,
             };
             let behind = |rule: &usize| *rule > first && self.tied[*rule] == self.tied[first];
-            if !open.iter().next_back().is_some_and(|rule| *rule > first) {
+            if open.last().is_none_or(|last| *last <= first) {
                 return;
             }
             let mut answers: BTreeSet<usize> = BTreeSet::new();
