@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crossover_policy::diff::{Change, diff};
+use crossover_policy::diff::{Change, Multiples, diff};
 use crossover_policy::lint::Options;
 use serde_json::{Value, json};
 
@@ -61,7 +61,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn record(change: &Change) -> Value {
-    let multiples = change.multiples.map(|(of, are)| json!({ "of": of, "are": are }));
+    let Multiples { of, not_of } = change.multiples;
+    let under = change.under.map(|contract| {
+        json!({
+            "determinism": contract.determinism.to_string(),
+            "accept": contract.accept.iter().map(|deviation| deviation.name()).collect::<Vec<_>>(),
+        })
+    });
     json!({
         "groups": change.groups,
         "op": change.op,
@@ -70,7 +76,8 @@ fn record(change: &Change) -> Value {
         "reduce_op": change.reduce_ops.iter().collect::<Vec<_>>(),
         "from": change.from,
         "to": change.to,
-        "multiples": multiples,
+        "multiples": { "of": of, "not_of": not_of },
+        "under": under,
         "old": change.old,
         "new": change.new,
     })

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crossover_core::call::{Dtype, Dtypes, Mode, Modes, Op, ReduceOp, ReduceOps};
 use crossover_core::facts::{GroupProfile, Topology};
 
-use super::Change;
+use super::{Change, Multiples, Under};
 use crate::domain::{CallClass, GroupClass};
 
 /// A difference, but for where.
@@ -15,7 +15,8 @@ pub(super) struct What {
     pub(super) op: Op,
     pub(super) from: u64,
     pub(super) to: Option<u64>,
-    pub(super) multiples: Option<(u64, bool)>,
+    pub(super) multiples: Multiples,
+    pub(super) under: Under,
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
 }
@@ -82,10 +83,11 @@ impl Pieces {
 
 impl What {
     fn on(&self, groups: &str, (reduce_ops, modes, dtypes): (ReduceOps, Modes, Dtypes)) -> Change {
-        let What { op, from, to, multiples, old, new } = self.clone();
+        let What { op, from, to, multiples, under, old, new } = self.clone();
         let reduce_ops = if op.reduces() { reduce_ops } else { ReduceOps::ALL };
         let groups = groups.to_owned();
-        Change { groups, op, dtypes, modes, reduce_ops, from, to, multiples, old, new }
+        let under = under.contract();
+        Change { groups, op, dtypes, modes, reduce_ops, from, to, multiples, under, old, new }
     }
 }
 

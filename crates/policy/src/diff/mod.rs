@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crossover_core::call::{Dtypes, Modes, Op, ReduceOps};
-use crossover_core::contract::Contract;
+use crossover_core::contract::{Contract, Determinism, Deviations};
 use crossover_core::policy::{ByteRange, Rule};
 use crossover_core::registry::Registry;
 
 use crate::bytes::range_text;
-use crate::domain::{Book, CallClass, Domain, GroupClass, Laws, Reach, Values, cuts};
+use crate::domain::{
+    Book, CallClass, Domain, GroupClass, LOOSEST, Laws, Reach, Values, cuts, multiples, sweep,
+};
 use crate::lint::{Case, Options, architectures_of};
 use crate::sources::{PolicyError, Sources};
 use fold::{Pieces, What};
@@ -35,13 +37,24 @@ pub struct Change {
     pub from: u64,
     /// The last size; `None` if there is no bound.
     pub to: Option<u64>,
-    /// Which of these sizes: those that are multiples of this where that is `true`, and where it is
-    /// `false` those that are multiples of no more than an element; all of them if `None`.
-    pub multiples: Option<(u64, bool)>,
+    /// Which of these sizes.
+    pub multiples: Multiples,
+    /// The engine's contract under which it shows; `None` for the one that [`diff`] says. Where a
+    /// call is decided differently under that one, no other is told of.
+    pub under: Option<Contract>,
     /// Who served, with the params that the policy set; `None` if nobody.
     pub old: Option<String>,
     /// Who serves.
     pub new: Option<String>,
+}
+
+/// Some sizes of a range, by what divides them; by default all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Multiples {
+    /// Those that are multiples of this.
+    pub of: Option<u64>,
+    /// Those that are not multiples of this.
+    pub not_of: Option<u64>,
 }
 
 impl fmt::Display for Change {
@@ -58,19 +71,26 @@ impl fmt::Display for Change {
             write!(f, "{reduce_ops} ")?;
         }
         write!(f, "{modes}, {groups}: {range}")?;
-        match self.multiples {
-            None => {}
-            Some((of, true)) => write!(f, " in multiples of {of} B")?,
-            Some((of, false)) => write!(f, " but multiples of {of} B")?,
+        if let Some(of) = self.multiples.of {
+            write!(f, " in multiples of {of} B")?;
+        }
+        if let Some(not_of) = self.multiples.not_of {
+            write!(f, " but multiples of {not_of} B")?;
         }
         let [old, new] = [&self.old, &self.new].map(|t| t.as_deref().unwrap_or("nothing"));
-        write!(f, "  {old} -> {new}")
+        write!(f, "  {old} -> {new}")?;
+        match self.under {
+            None => Ok(()),
+            Some(LOOSEST) => f.write_str(" under the loosest contract"),
+            Some(contract) => write!(f, " under {}", contract.determinism),
+        }
     }
 }
 
 /// The decisions that `new` makes otherwise than `old`, over all groups and calls that either
-/// tells apart. The contract is the options', or the usual one, within what each policy accepts;
-/// capacities and the group are the options' as well.
+/// tells apart. The contract is the options', within what each policy accepts. If they state none,
+/// it is the usual one; and what that does not show is told under the loosest and under
+/// `size_invariant`. Capacities and the group are the options' as well.
 ///
 /// # Errors
 ///
@@ -83,6 +103,12 @@ pub fn diff(
 ) -> Result<Vec<Change>, PolicyError> {
     let laws = Laws::new(registry);
     let mut pieces = Pieces::default();
+    let engines = match options.contract {
+        Some(stated) => vec![(Under::Usual, stated)],
+        None => [Under::Usual, Under::Loosest, Under::SizeInvariant]
+            .map(|under| (under, under.contract().unwrap_or_default()))
+            .to_vec(),
+    };
     let archs = match &options.group {
         Some(group) => vec![group.arch.clone()],
         None => architectures_of(&[old, new], registry)?,
@@ -95,59 +121,128 @@ pub fn diff(
         let values = Values::new(&rules, vec![arch], registry);
         let domain = Domain::new(&[&a, &b], &values, &laws, options.group.as_ref());
         pieces.see(&domain.groups, &values.worlds);
-        let engine = options.contract.unwrap_or_default();
-        let sides = [(&a, &old), (&b, &new)].map(|(book, effective)| Side {
-            book,
-            contract: effective.policy.contract.intersection(engine),
-        });
+        let sides = [(&a, &old), (&b, &new)]
+            .map(|(book, effective)| Side { book, contract: effective.policy.contract });
         for (group, call) in domain.pairs() {
-            let changes = compare(&sides, group, call);
+            let changes = compare(&sides, &engines, group, call);
             pieces.add(changes, group, call, &values.worlds);
         }
     }
     Ok(pieces.changes())
 }
 
+/// Which of the engine's contracts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Under {
+    Usual,
+    Loosest,
+    SizeInvariant,
+}
+
+impl Under {
+    /// `None` for the usual one.
+    fn contract(self) -> Option<Contract> {
+        match self {
+            Under::Usual => None,
+            Under::Loosest => Some(LOOSEST),
+            Under::SizeInvariant => {
+                Some(Contract { determinism: Determinism::SizeInvariant, accept: Deviations::NONE })
+            }
+        }
+    }
+}
+
 /// One of the two policies.
 struct Side<'s> {
     book: &'s Book<'s>,
+    /// What it accepts.
     contract: Contract,
 }
 
-/// What differs in a class of groups and a class of calls.
-fn compare(sides: &[Side<'_>; 2], group: &GroupClass, call: &CallClass) -> Vec<What> {
-    let reach = [0, 1].map(|at| {
-        let Side { book, contract } = &sides[at];
-        Case::of_book(at, book, group, call).under(book, *contract)
-    });
-    let both: Vec<Reach> = reach.iter().flatten().cloned().collect();
-    let coarsest = both.iter().map(|r| r.multiple_of).max().unwrap_or(1);
+/// What differs in a class of groups and a class of calls, under each contract only where none
+/// before it shows a difference.
+fn compare(
+    sides: &[Side<'_>; 2],
+    engines: &[(Under, Contract)],
+    group: &GroupClass,
+    call: &CallClass,
+) -> Vec<What> {
+    let cases = [0, 1].map(|at| Case::of_book(at, sides[at].book, group, call));
+    let both: Vec<Reach> = cases.iter().flat_map(|case| &case.reach).cloned().collect();
     let bounds = cuts(&both);
-    // Sizes that are multiples of all that is wanted, and those of an element and of nothing more.
-    let likes = [0, call.kind.dtype.size() as u64];
-    let [whole, ragged] = likes.map(|like| {
-        let mut bands: Vec<What> = Vec::new();
-        let ends = bounds.iter().skip(1).map(|end| Some(end - 1)).chain([None]);
-        for (&from, to) in bounds.iter().zip(ends) {
-            let [old, new] = [0, 1].map(|at| {
-                let serves = |r: &&Reach| r.covers(from) && like % r.multiple_of == 0;
-                reach[at].iter().find(serves).map(|r| target(sides[at].book, r))
-            });
-            match bands.last_mut() {
-                Some(last) if last.old == old && last.new == new => last.to = to,
-                _ => bands.push(What { op: call.kind.op, from, to, multiples: None, old, new }),
+    let multiples = multiples(&both, cases[0].element());
+    let mut told = vec![vec![false; bounds.len()]; multiples.len()];
+    let mut changes = Vec::new();
+    for &(under, engine) in engines {
+        let [old, new] = [0, 1].map(|at| {
+            let Side { book, contract } = &sides[at];
+            let reach = cases[at].under(book, contract.intersection(engine));
+            decided(book, &reach, &bounds, &multiples)
+        });
+        let by_class = old.iter().zip(&new).zip(&mut told).map(|((old, new), told)| {
+            let mut bands: Vec<What> = Vec::new();
+            let mut goes_on = false;
+            for at in 0..bounds.len() {
+                let differs = old[at] != new[at] && !told[at];
+                told[at] |= differs;
+                let to = bounds.get(at + 1).map(|end| end - 1);
+                match bands.last_mut() {
+                    _ if !differs => {}
+                    Some(last) if goes_on && last.old == old[at] && last.new == new[at] => {
+                        last.to = to;
+                    }
+                    _ => bands.push(What {
+                        op: call.kind.op,
+                        from: bounds[at],
+                        to,
+                        multiples: Multiples::default(),
+                        under,
+                        old: old[at].clone(),
+                        new: new[at].clone(),
+                    }),
+                }
+                goes_on = differs;
             }
+            bands
+        });
+        changes.extend(of_multiples(&by_class.collect::<Vec<_>>(), &multiples));
+    }
+    changes
+}
+
+/// By multiple and bound, who serves the sizes from this bound to the next that are multiples of
+/// this, and of nothing more.
+fn decided(
+    book: &Book<'_>,
+    reach: &[Reach],
+    bounds: &[u64],
+    multiples: &[u64],
+) -> Vec<Vec<Option<String>>> {
+    let mut decided = vec![Vec::new(); multiples.len()];
+    sweep(reach, bounds, |_, covering| {
+        for (multiple, decided) in multiples.iter().zip(&mut decided) {
+            let serves = |at: &&usize| multiple.is_multiple_of(reach[**at].multiple_of);
+            decided.push(covering.iter().find(serves).map(|at| target(book, &reach[*at])));
         }
-        bands.retain(|band| band.old != band.new);
-        bands
     });
-    let (alike, whole): (Vec<What>, Vec<What>) =
-        whole.into_iter().partition(|band| ragged.contains(band));
-    let ragged = ragged.into_iter().filter(|band| !alike.contains(band));
-    let whole = whole.into_iter().map(|w| What { multiples: Some((coarsest, true)), ..w });
-    let ragged: Vec<What> =
-        ragged.map(|w| What { multiples: Some((coarsest, false)), ..w }).collect();
-    alike.into_iter().chain(whole).chain(ragged).collect()
+    decided
+}
+
+/// What is alike for multiples that follow one another, as one.
+fn of_multiples(by_class: &[Vec<What>], multiples: &[u64]) -> Vec<What> {
+    let mut changes = Vec::new();
+    for (first, bands) in by_class.iter().enumerate() {
+        for band in bands {
+            if first > 0 && by_class[first - 1].contains(band) {
+                continue;
+            }
+            let alike = by_class[first..].iter().take_while(|bands| bands.contains(band)).count();
+            let of = (first > 0).then(|| multiples[first]);
+            let not_of = multiples.get(first + alike).copied();
+            changes.push(What { multiples: Multiples { of, not_of }, ..band.clone() });
+        }
+    }
+    changes
 }
 
 /// `ipc/one_shot_push(blocks 16)`: the algorithm, with what the policy sets of it.
