@@ -145,6 +145,34 @@ fn an_isolated_explanation_takes_nothing_from_the_environment() {
     assert_eq!(told[0]["chosen"]["rule"], "floor");
 }
 
+/// One backend that a policy sets otherwise from a size on serves two bands.
+#[test]
+fn a_sweep_tells_bands_of_one_backend_apart_by_what_the_policy_sets() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("two-bands.toml");
+    let text = r#"schema = 1
+[rule.mine]
+match = { op = "all_reduce" }
+chain = [
+  { use = "nccl", bytes = "..=1MiB", params = { algorithm = "ring", protocol = "ll" } },
+  { use = "nccl" },
+]
+"#;
+    std::fs::write(&file, text).expect("a file");
+    let policy = file.display().to_string();
+    let arguments = ["explain", "--op", "all_reduce", "--arch", "sm90", "--isolated", "--sweep"];
+    let arguments = [&arguments[..], &["--policy", policy.as_str()]].concat();
+    let told = json(&[&arguments[..], &["--json"]].concat(), &[], 0);
+    let band = |at: usize| (&told[at]["from"], &told[at]["use"], &told[at]["params"]);
+    let set = serde_json::json!({ "algorithm": "ring", "protocol": "ll" });
+    let nccl = Value::from("nccl");
+    assert_eq!(band(0), (&Value::from(0), &nccl, &set));
+    assert_eq!(band(1), (&Value::from(1_048_577), &nccl, &serde_json::json!({})));
+    assert_eq!(told.as_array().map(Vec::len), Some(2));
+    let text = String::from_utf8(crossover(&arguments, &[]).stdout).expect("text");
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.ends_with("  nccl  algorithm ring, protocol ll"), "{text}");
+}
+
 #[test]
 fn backends_state_every_clause() {
     let backends = json(&["backends", "--json"], &[], 0);
@@ -158,6 +186,7 @@ fn backends_state_every_clause() {
         "caps",
         "mode",
         "dtype",
+        "reduce_dtype",
         "reduce_op",
         "order",
         "determinism",
