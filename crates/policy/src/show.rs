@@ -84,6 +84,9 @@ fn write_rule(
         _ => writeln!(out, "  {field:8} {value}"),
     };
     line("match", &match_words(&rule.when))?;
+    if rule.chain.is_empty() {
+        line("chain", "none: all that it names is disabled")?;
+    }
     for (at, candidate) in rule.chain.iter().enumerate() {
         line(if at == 0 { "chain" } else { "" }, &candidate_words(candidate))?;
     }

@@ -243,9 +243,11 @@ chain = [{ use = 'ipc' }]
 last = true
 [rule.open]
 chain = [{ use = 'ipc' }]";
-    let policy = on(BARE, &[("CROSSOVER_DISABLE", "ipc")], &[], &[user]);
-    assert_eq!(outline(&policy), ["closed user 2: "]);
-    assert!(policy.rules()[0].last);
+    let loaded = load(BARE, &[("CROSSOVER_DISABLE", "ipc")], &[], &[user]).unwrap();
+    assert_eq!(outline(&loaded.policy), ["closed user 2: "]);
+    assert!(loaded.policy.rules()[0].last);
+    let shown = crossover_policy::show::text(&loaded);
+    assert!(shown.contains("\n  chain    none: all that it names is disabled\n"), "{shown}");
 }
 
 #[test]
