@@ -39,8 +39,8 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
         draft.push(findings, row, Overlaps::Meant);
     }
     if !draft.rules.is_empty() {
-        let message = "layers and sizes that no entry names have scores of their own in UCC; here \
-                       they go on to the layers below";
+        let message = "a size that no entry names goes on to the policy's layers below; in UCC its \
+                       transport layers have scores of their own";
         findings.note(0..0, message);
     }
 }

@@ -6,10 +6,10 @@ use crossover_core::call::Op;
 use crossover_core::policy::{Basis, ByteRange};
 
 use super::entry::Entry;
-use super::transport::Serves;
+use super::transport::{Serves, Transport};
 use crate::import::draft::{Groups, Memory, Row, Target};
 use crate::import::findings::Findings;
-use crate::import::ranges::{Counts, intersect};
+use crate::import::ranges::{Counts, intersect, without};
 
 /// What one entry says of one op, range and number of ranks.
 struct Claim {
@@ -35,6 +35,7 @@ pub(super) fn rows(findings: &mut Findings<'_>, entries: Vec<Entry>) -> Vec<Row>
     }
     edges(findings, &entries, &mut claims);
     ties(findings, &entries, &claims);
+    unnamed(findings, &entries, &claims);
     // Of equal scores the later layer's goes first.
     let layer = |claim: &Claim| entries.iter().position(|e| e.transport.name == claim.layer);
     claims.sort_by_key(|claim| (Reverse(claim.score), Reverse(layer(claim)), claim.entry));
@@ -127,27 +128,39 @@ fn overlaps(
 
 /// A size that two ranges share as their edge is the better score's, and of equal ones the upper
 /// range's. Around an entry are the layer's own ranges, of its own score.
-fn edges(findings: &mut Findings<'_>, entries: &[Entry], claims: &mut [Claim]) {
-    let starts: Vec<_> =
-        claims.iter().map(|c| (c.op, c.host, c.world, c.score, c.bytes.low)).collect();
-    for claim in claims {
-        let Some(high) = claim.bytes.high.filter(|high| high - 1 > claim.bytes.low) else {
-            continue;
-        };
+fn edges(findings: &mut Findings<'_>, entries: &[Entry], claims: &mut Vec<Claim>) {
+    let written: Vec<_> =
+        claims.iter().map(|c| (c.layer, c.op, c.host, c.world, c.score, c.bytes)).collect();
+    for claim in claims.iter_mut() {
         let entry = &entries[claim.entry];
-        let shared = starts.iter().any(|(op, host, world, score, low)| {
-            (*op, *host, *score, *low) == (claim.op, claim.host, claim.score, high - 1)
-                && world.covers(claim.world)
-        });
-        if shared || claim.score <= entry.transport.score {
-            claim.bytes.high = Some(high - 1);
+        let own = entry.transport.score;
+        let peers = || {
+            let peers = written.iter().filter(|(_, op, host, world, ..)| {
+                (*op, *host) == (claim.op, claim.host) && world.covers(claim.world)
+            });
+            peers.map(|(layer, _, _, _, score, bytes)| (*layer == claim.layer, *score, *bytes))
+        };
+        let (low, score) = (claim.bytes.low, claim.score);
+        let last = claim.bytes.high.map(|high| high - 1);
+        let above = |(_, _, bytes): &(bool, u64, ByteRange)| Some(bytes.low) == last;
+        let named = peers().filter(above).find(|(is_own, ..)| *is_own);
+        let equal = peers().filter(above).any(|(_, other, _)| other == score);
+        let under = peers().any(|(is_own, _, bytes)| is_own && bytes.high == Some(low + 1));
+        let ends = last.is_some() && (equal || score <= named.map_or(own, |(_, other, _)| other));
+        let starts = low > 0 && !under && score < own;
+        if ends {
+            claim.bytes.high = last;
         }
-        if !shared && claim.score <= entry.transport.score {
-            let message = "without a greater score, the last size of a range is that of the range \
-                           above, as in UCC";
+        if starts {
+            claim.bytes.low = low + 1;
+        }
+        if starts || (ends && named.is_none() && !equal) {
+            let message = "a size at which two ranges meet is that of the greater score, and of \
+                           equal ones the upper's, as in UCC";
             findings.note_once(entry.span.clone(), message);
         }
     }
+    claims.retain(|claim| claim.bytes.high.is_none_or(|high| claim.bytes.low < high));
 }
 
 /// Layers with the same score.
@@ -167,6 +180,33 @@ fn ties(findings: &mut Findings<'_>, entries: &[Entry], claims: &[Claim]) {
                 rival.layer, claim.layer
             );
             findings.loss_once(entries[claim.entry].span.clone(), message);
+        }
+    }
+}
+
+/// Layers that score more by themselves than an entry of another, where no entry of theirs holds.
+fn unnamed(findings: &mut Findings<'_>, entries: &[Entry], claims: &[Claim]) {
+    for claim in claims {
+        let entry = &entries[claim.entry];
+        let rivals = Transport::all().filter(|rival| {
+            rival.serves == entry.transport.serves
+                && rival.name != claim.layer
+                && rival.has(claim.op)
+                && rival.score > claim.score
+        });
+        for rival in rivals {
+            let said = claims.iter().filter(|c| {
+                (c.layer, c.op) == (rival.name, claim.op) && c.world.covers(claim.world)
+            });
+            let left = said.fold(vec![claim.bytes], |left, c| without(&left, c.bytes));
+            if !left.is_empty() {
+                let message = format!(
+                    "`{}` scores {} by itself in UCC, and wins over a score of {} where it is \
+                     loaded; here `{}` serves",
+                    rival.name, rival.score, claim.score, claim.layer
+                );
+                findings.loss_once(entry.span.clone(), message);
+            }
         }
     }
 }

@@ -80,6 +80,11 @@ impl Transport {
         format!("UCC_TL_{}_TUNE", self.name.to_uppercase())
     }
 
+    /// Whether it has an op; the libraries of a vendor have all.
+    pub(super) fn has(&self, op: Op) -> bool {
+        self.algorithms.is_empty() || !self.algorithms(op).is_empty()
+    }
+
     /// Its algorithms for an op, by number.
     pub(super) fn algorithms(&self, op: Op) -> &'static [&'static str] {
         let of_op = self.algorithms.iter().find(|(known, _)| *known == op);

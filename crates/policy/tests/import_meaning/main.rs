@@ -1,7 +1,10 @@
 //! An imported policy decides as the system decides that its file is from.
 //!
 //! What that system does is said here once more, row by row, from its own documentation and source:
-//! this file knows nothing of the importers.
+//! these files know nothing of the importers.
+
+mod json;
+mod ucc;
 
 use std::collections::BTreeSet;
 
