@@ -173,8 +173,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// What a session receives for a param of its algorithm. A value that the param cannot be, such
-    /// as a share of many ranks that falls below its least, leaves it at its default.
+    /// What a session receives for a param of its algorithm. A value that the param cannot be leaves
+    /// it at its default.
     pub(crate) fn param(&self, param: &Param, world: u32) -> u64 {
         let stated = self.params.iter().find(|(name, _)| name == param.name);
         stated.and_then(|(_, value)| value.resolve(param, world)).unwrap_or(param.default)
@@ -214,7 +214,10 @@ impl ParamValue {
         };
         match (self, param.values) {
             (ParamValue::Count(n), _) => within(*n),
-            (ParamValue::PerWorld(n), _) => within(n / u64::from(world)),
+            // A share that no group of this size can have is the nearest that it can.
+            (ParamValue::PerWorld(n), Values::Count { min, max }) => {
+                Some((n / u64::from(world)).clamp(min, max))
+            }
             (ParamValue::Word(word), Values::Words(words)) => {
                 words.iter().position(|w| w == word).map(|at| at as u64)
             }

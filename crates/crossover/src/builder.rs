@@ -8,6 +8,7 @@ use crossover_core::agreement::{StepError, all_or_none};
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
 use crossover_core::facts::HOST_ARCH;
+use crossover_core::form::FormError;
 use crossover_core::registry::Registry;
 use crossover_policy::{Effective, Override, Settings, Sources};
 
@@ -152,9 +153,14 @@ impl Builder {
         let report = report(settings.node_id.as_deref());
         let formed = Communicator::form(&*channel, &self.registry, &policy.policy, report, &group)?;
 
-        // Where rank 0's policy was adopted, this rank's own files say nothing about it.
+        // One strict rank holds all to it. Where rank 0's policy was adopted, this rank's own files
+        // say nothing about it, and rank 0 looks at those that do.
+        let strictness = channel
+            .all_gather("compare `strict`", &[u8::from(settings.strict)])
+            .map_err(FormError::from)?;
+        let is_strict = strictness.iter().any(|theirs| *theirs == [1]);
         let in_force = policy.policy.digest() == formed.plan().policy_digest();
-        let strict = if settings.strict && in_force {
+        let strict = if is_strict && in_force {
             refuse_findings(&policy, &self.registry, &formed, self.contract)
         } else {
             Ok(())

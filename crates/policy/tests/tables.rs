@@ -190,3 +190,15 @@ fn ten_thousand_rows_are_stacked_in_no_time() {
     assert_eq!(policy.rules()[9_999].origin.line, 10_004);
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_row_of_one_key_may_have_a_dash() {
+    let policy = isolated(&[
+        "schema = 1\n[table.t]\nkey = ['group']\ncolumns = ['host']\nrows.my-group = ['any']",
+    ]);
+    let rule = policy.unwrap().policy.rules()[0].clone();
+    assert_eq!(
+        (rule.id.as_str(), rule.when.group),
+        ("t@my-group", Some(vec!["my-group".to_owned()]))
+    );
+}

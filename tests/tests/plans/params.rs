@@ -94,7 +94,7 @@ fn plan(policy: Policy) -> Plan {
 }
 
 #[test]
-fn params_are_resolved_for_the_group_and_fall_back_to_their_defaults() {
+fn params_are_resolved_for_the_group_or_at_their_defaults() {
     use ParamValue::{Count, Flag, PerWorld, Word};
     let word = |w: &str| Word(w.to_owned());
     // What is stated, the number of ranks, what a session receives.
@@ -103,9 +103,9 @@ fn params_are_resolved_for_the_group_and_fall_back_to_their_defaults() {
         (&[("blocks", Count(16))], 2, [16, 1, 0]),
         (&[("blocks", PerWorld(128))], 2, [64, 1, 0]),
         (&[("blocks", PerWorld(128))], 3, [42, 1, 0]),
-        // A share beyond the most, and one below the least.
-        (&[("blocks", PerWorld(130))], 2, [36, 1, 0]),
-        (&[("blocks", PerWorld(15))], 4, [36, 1, 0]),
+        // A share beyond the most is the most, and one below the least the least.
+        (&[("blocks", PerWorld(130))], 2, [64, 1, 0]),
+        (&[("blocks", PerWorld(15))], 4, [4, 1, 0]),
         (&[("shape", word("ring"))], 2, [36, 0, 0]),
         (&[("early", Flag(true))], 2, [36, 1, 1]),
         (&[("early", Flag(true)), ("shape", word("ring")), ("blocks", Count(4))], 2, [4, 0, 1]),

@@ -42,10 +42,10 @@ impl<'g> Beside<'g> {
         by_hand: fn(u64, u64) -> u64,
     ) -> Result<(), CallError> {
         if !self.gathers {
-            return self.group.all_reduce_in_place(values, reduce_op);
+            return self.group.all_reduce_in_place(values, reduce_op).map_err(as_ours);
         }
         let mut all = vec![0; values.len() * self.group.world() as usize];
-        self.group.all_gather(values, &mut all)?;
+        self.group.all_gather(values, &mut all).map_err(as_ours)?;
         for (at, value) in values.iter_mut().enumerate() {
             *value = all
                 .iter()
@@ -56,5 +56,16 @@ impl<'g> Beside<'g> {
                 .unwrap_or(*value);
         }
         Ok(())
+    }
+}
+
+/// A policy may leave another op unserved than the one under test: whose call failed must be told.
+fn as_ours(error: CallError) -> CallError {
+    match error {
+        CallError::NothingEligible { call, why } => {
+            let call = format!("{call}, by which perf exchanges its own results");
+            CallError::NothingEligible { call, why }
+        }
+        other => other,
     }
 }

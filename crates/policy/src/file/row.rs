@@ -124,7 +124,11 @@ fn row_match(
     name: &Spanned<DeString<'_>>,
     keys: &[String],
 ) -> Option<Match> {
-    let parts: Vec<&str> = name.get_ref().split('-').collect();
+    // A group's tag may have a dash, where it is alone.
+    let parts: Vec<&str> = match keys.len() {
+        1 => vec![name.get_ref()],
+        _ => name.get_ref().split('-').collect(),
+    };
     if parts.len() != keys.len() {
         let values = keys.iter().map(|key| format!("<{key}>")).collect::<Vec<_>>().join("-");
         let message = format!("row `{}` is not named by `key`", name.get_ref());
