@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
 use crossover_core::bytes::size_text;
+use crossover_core::call::Op;
 use crossover_core::eligibility::{Eligibility, Nodes};
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// The clauses by the names that refusals call them, in the order in which they are judged.
 fn clauses(e: &Eligibility) -> Vec<(&'static str, String)> {
-    vec![
+    let mut clauses = vec![
         ("op", e.ops.to_string()),
         ("topology", e.topologies.to_string()),
         ("nodes", nodes(e.nodes).to_owned()),
@@ -54,14 +55,24 @@ fn clauses(e: &Eligibility) -> Vec<(&'static str, String)> {
         ("caps", e.needs.to_string()),
         ("mode", e.modes.to_string()),
         ("dtype", e.dtypes.to_string()),
-        ("reduce_dtype", e.reduce_dtypes.to_string()),
+        ("reduce_dtype", e.dtypes.intersection(e.reduce_dtypes).to_string()),
         ("reduce_op", e.reduce_ops.to_string()),
         ("order", e.order.to_string()),
         ("determinism", format!("up to {}", e.determinism)),
         ("deviates", e.deviates.to_string()),
         ("multiple_of", format!("{} B", e.multiple_of)),
         ("max_bytes", room(e.max_bytes)),
-    ]
+    ];
+    // What copies says nothing of how it reduces; and most reduce whatever they take.
+    let reduces = e.ops.iter().any(Op::reduces);
+    let about_reducing = ["reduce_dtype", "reduce_op", "order", "determinism"];
+    let takes_less = !e.reduce_dtypes.covers(e.dtypes);
+    clauses.retain(|(name, _)| match *name {
+        "reduce_dtype" => reduces && takes_less,
+        "determinism" if !e.deviates.is_empty() => true,
+        name => reduces || !about_reducing.contains(&name),
+    });
+    clauses
 }
 
 fn record(backend: &Descriptor, is_linked: bool) -> Value {
@@ -85,7 +96,7 @@ fn algorithm(backend: &Descriptor, algorithm: &Algorithm) -> Value {
         "caps": e.needs.iter().collect::<Vec<_>>(),
         "mode": e.modes.iter().collect::<Vec<_>>(),
         "dtype": e.dtypes.iter().collect::<Vec<_>>(),
-        "reduce_dtype": e.reduce_dtypes.iter().collect::<Vec<_>>(),
+        "reduce_dtype": e.dtypes.intersection(e.reduce_dtypes).iter().collect::<Vec<_>>(),
         "reduce_op": e.reduce_ops.iter().collect::<Vec<_>>(),
         "order": e.order,
         "determinism": e.determinism,
