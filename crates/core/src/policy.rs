@@ -181,7 +181,7 @@ impl Candidate {
     }
 }
 
-/// The value that a policy gives to a [`Param`](crate::backend::Param).
+/// The value that a policy gives to a [`Param`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ParamValue {
     /// `16`

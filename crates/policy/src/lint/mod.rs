@@ -1,8 +1,8 @@
 //! What is wrong with a policy that can be read: found by deciding every call of every group that
 //! the policy tells apart.
 //!
-//! Decisions are piecewise constant, so that this is a proof and no sample: see [`crate::domain`].
-//! The checks, one a file, are told of each [`Case`] in turn; what is found first of a kind at a
+//! Decisions are piecewise constant, so that this is a proof and no sample: see `domain`.
+//! The checks, one a file, are told of each case in turn; what is found first of a kind at a
 //! place is reported, and cases come simplest first.
 
 mod capacity;
