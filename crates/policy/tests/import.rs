@@ -183,3 +183,21 @@ fn an_entry_written_twice_is_refused() {
         }
     }
 }
+
+#[test]
+fn rules_for_groups_that_cannot_be_are_lost_and_not_silently() {
+    for (least, most, why) in [
+        ("0", "0", "a group of one rank copies, and none is smaller"),
+        ("1", "1", "a group of one rank copies, and none is smaller"),
+        ("\"inf\"", "\"inf\"", "no group has so many ranks"),
+    ] {
+        let text = format!(
+            r#"{{"rule_file_version":3,"module":"tuned","collectives":{{"alltoall":[
+               {{"comm_size_min":{least},"comm_size_max":{most},"rules":[{{"alg":"linear"}}]}}]}}}}"#
+        );
+        let imported = import(Format::OpenMpi, "none", &text).unwrap();
+        let told = all_of(&imported.losses);
+        assert!(told.contains(why) && told.contains("none:2:"), "{least}..={most}: {told}");
+        assert!(!imported.policy.contains("[rule."), "{}", imported.policy);
+    }
+}

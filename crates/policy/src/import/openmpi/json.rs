@@ -124,6 +124,16 @@ fn collective_sets(
             }
         }
         let (Some(nodes), Some((low, high))) = (nodes, worlds) else { continue };
+        let no_group = match (low, high) {
+            (_, ..=1) => Some("a group of one rank copies, and none is smaller"),
+            (low, _) if low > u64::from(u32::MAX) => Some("no group has so many ranks"),
+            _ => None,
+        };
+        if let Some(why) = no_group {
+            let at = object.range.start..object.range.start + 1;
+            findings.loss(at, format!("{why}: these rules are left out"));
+            continue;
+        }
         let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let whole = Part { world: Counts { low: count(low), high: count(high) }, nodes };
         let parts = left(findings, object, whole, &taken);
