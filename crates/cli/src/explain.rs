@@ -16,7 +16,7 @@ use crossover_core::policy::ByteRange;
 use crossover_core::registry::Registry;
 use crossover_policy::bytes::{parse_size, range_text};
 use crossover_policy::explain::{Record, text};
-use crossover_policy::{Override, Settings, Sources, StatedGroup};
+use crossover_policy::{Effective, Override, Settings, Sources, StatedGroup};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -91,7 +91,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let plan = args.plan(&crossover_backends::registry()?)?;
+    let registry = crossover_backends::registry()?;
+    let (settings, policy) = args.policy(&registry)?;
+    let plan = args.plan(&registry, &settings, &policy);
     let call = CallKind {
         op: args.op,
         dtype: args.dtype,
@@ -99,10 +101,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         mode: args.mode,
         contract: plan.contract(),
     };
-    if args.sweep { sweep(args, &plan, &call) } else { explain(args, &plan, &call) }
+    if args.sweep { sweep(args, &plan, &call) } else { explain(args, &plan, &policy, &call) }
 }
 
-fn explain(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
+fn explain(args: &Args, plan: &Plan, policy: &Effective, call: &CallKind) -> Result<(), Failure> {
     let told: Vec<Explanation> = args.bytes.iter().map(|b| plan.explain_kind(call, *b)).collect();
     let mut out = Out::new();
     if args.json {
@@ -111,6 +113,10 @@ fn explain(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
         for (at, explanation) in told.iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             write!(out, "{gap}{}", text(plan.group(), explanation))?;
+        }
+        let off = switched_off(policy);
+        if !off.is_empty() {
+            writeln!(out, "  switched off: {}", off.join(", "))?;
         }
         if let Some(absent) = args.taken_as_linked(&told)? {
             writeln!(out, "  this program does not link {absent}: taken as set up")?;
@@ -175,6 +181,18 @@ pub(crate) fn known(capacities: &[(String, u64)], registry: &Registry) -> Result
     }
 }
 
+/// Rules, tables and backends that files or variables take away; the rows of a table are one.
+fn switched_off(policy: &Effective) -> Vec<String> {
+    let rules = policy.disabled_rules().iter().map(|rule| match rule.id.split_once('@') {
+        Some((table, _)) => format!("rows of table {table}"),
+        None => format!("rule {}", rule.id),
+    });
+    let mut off: Vec<String> =
+        rules.chain(policy.disabled.iter().map(ToString::to_string)).collect();
+    off.dedup();
+    off
+}
+
 impl Args {
     /// The backends that serve here, and could not in this program.
     fn taken_as_linked(&self, told: &[Explanation]) -> Result<Option<String>, Failure> {
@@ -187,20 +205,24 @@ impl Args {
         Ok((!absent.is_empty()).then(|| absent.join(", ")))
     }
 
-    fn plan(&self, registry: &Registry) -> Result<Plan, Failure> {
+    fn policy(&self, registry: &Registry) -> Result<(Settings, Effective), Failure> {
         known(&self.capacity, registry)?;
         let variables = std::env::vars_os().filter(|_| !self.isolated);
         let settings = Settings::load(variables, &self.overrides(), registry)?;
         let sources = Sources::of(&settings, &self.arch);
         let sources = if self.isolated { sources.alone() } else { sources };
-        let policy = sources.load(registry)?.policy;
-        let contract = settings.contract.intersection(policy.contract);
+        let policy = sources.load(registry)?;
+        Ok((settings, policy))
+    }
+
+    fn plan(&self, registry: &Registry, settings: &Settings, policy: &Effective) -> Plan {
+        let contract = settings.contract.intersection(policy.policy.contract);
         let offers = registry.descriptors().into_iter().map(|descriptor| {
             let stated = self.capacity.iter().find(|(id, _)| id == descriptor.id);
             let capacity = stated.map_or(u64::MAX, |(_, bytes)| *bytes);
             Offer { descriptor, state: OfferState::Open { capacity } }
         });
-        Ok(Plan::compile(self.group(), contract, &policy, offers.collect()))
+        Plan::compile(self.group(), contract, &policy.policy, offers.collect())
     }
 
     fn overrides(&self) -> Vec<Override> {

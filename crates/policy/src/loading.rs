@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Error, Read as _};
 use std::path::{Path, PathBuf};
 
 use crossover_core::policy::Layer;
@@ -12,6 +14,9 @@ use crate::file::{Document, Include, Standing};
 use crate::shipped::{self, Shipped};
 use crate::sources::PolicyError;
 use crate::suggest;
+
+/// A device file has no end, and is no policy.
+const LONGEST: u64 = 64 << 20; // size: far beyond any policy
 
 /// A document, in its place in the stack.
 #[derive(Debug)]
@@ -226,7 +231,11 @@ impl Location {
             Location::Shipped(shipped) => Ok(shipped.source()),
             Location::Text { name, text } => Ok(Source { name: name.clone(), text: text.clone() }),
             Location::File(path) => {
-                let text = std::fs::read_to_string(path)?;
+                let mut text = String::new();
+                let read = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+                if read as u64 > LONGEST {
+                    return Err(Error::other("it is longer than 64 MiB, and no policy is"));
+                }
                 Ok(Source { name: path.display().to_string(), text })
             }
         }

@@ -346,3 +346,10 @@ fn a_policy_of_the_program_goes_before_every_file() {
     );
     assert!(told.contains("--> engine.toml:4:18\n"), "{told}");
 }
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let told = Sources::isolated(vec!["/dev/zero".into()]).load(&registry()).unwrap_err();
+    let told = told.to_string();
+    assert!(told.contains("/dev/zero cannot be read: it is longer than 64 MiB"), "{told}");
+}
