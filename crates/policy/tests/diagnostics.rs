@@ -9,6 +9,7 @@ mod support;
 use std::path::PathBuf;
 
 use crossover_policy::Sources;
+use support::Records;
 
 /// Relative, as the test program runs in its crate's folder: so that messages are the same
 /// everywhere.
@@ -22,20 +23,13 @@ fn each_wrong_policy_is_told_as_recorded() {
     paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     paths.sort();
     assert!(paths.len() >= 20, "only {} files in {FOLDER}: are they all there?", paths.len());
-    let mut changed = Vec::new();
+    let mut records = Records::default();
     for path in paths {
         let error = Sources::isolated(vec![path.clone()])
             .load(&registry)
             .expect_err(&format!("{} must be wrong", path.display()));
         let told = error.to_string().replace(FOLDER, "") + "\n";
-        let record = path.with_extension("stderr");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&record, &told).unwrap();
-        }
-        let recorded = std::fs::read_to_string(&record).unwrap_or_default();
-        if told != recorded {
-            changed.push(format!("{}\n--- told\n{told}--- recorded\n{recorded}", path.display()));
-        }
+        records.compare(&path.with_extension("stderr"), &told);
     }
-    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    records.assert_unchanged();
 }

@@ -6,10 +6,13 @@
 //! `BLESS=1 cargo test -p crossover-policy --test import` writes these anew; read the difference
 //! before it is committed.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 
 use crossover_policy::import::{Format, import};
 use crossover_policy::{Code, Diagnostic, Severity, Sources};
+use support::Records;
 
 const FOLDER: &str = "../../tests/import/";
 
@@ -38,17 +41,9 @@ fn inputs(folder: &str, least: usize) -> Vec<PathBuf> {
     paths
 }
 
-/// Compares with what is recorded beside the input, or records it.
-fn compare(path: &Path, ending: &str, told: &str, changed: &mut Vec<String>) {
-    let record = path.with_file_name(format!("{}.{ending}", name_of(path)));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&record, told).unwrap();
-    }
-    let recorded = std::fs::read_to_string(&record).unwrap_or_default();
-    if told != recorded {
-        let record = record.display();
-        changed.push(format!("{record}\n--- told\n{told}--- recorded\n{recorded}"));
-    }
+/// Where it is recorded, beside the input.
+fn record(path: &Path, ending: &str) -> PathBuf {
+    path.with_file_name(format!("{}.{ending}", name_of(path)))
 }
 
 fn all_of(diagnostics: &[Diagnostic]) -> String {
@@ -57,18 +52,18 @@ fn all_of(diagnostics: &[Diagnostic]) -> String {
 
 #[test]
 fn each_file_becomes_the_recorded_policy_with_the_recorded_losses() {
-    let mut changed = Vec::new();
+    let mut records = Records::default();
     for path in inputs(FOLDER, 7) {
         let text = std::fs::read_to_string(&path).unwrap();
         let imported = import(format_of(&path), name_of(&path), &text)
             .unwrap_or_else(|errors| panic!("{}", all_of(&errors)));
-        compare(&path, "toml", &imported.policy, &mut changed);
-        compare(&path, "losses", &all_of(&imported.losses), &mut changed);
-        compare(&path, "notes", &all_of(&imported.notes), &mut changed);
+        records.compare(&record(&path, "toml"), &imported.policy);
+        records.compare(&record(&path, "losses"), &all_of(&imported.losses));
+        records.compare(&record(&path, "notes"), &all_of(&imported.notes));
         assert!(imported.losses.iter().all(|l| l.code == Code::Loss));
         assert!(imported.notes.iter().all(|n| n.code == Code::Note));
     }
-    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    records.assert_unchanged();
 }
 
 /// What is written is what the parser of policies reads, by the names of the real backends.
@@ -92,15 +87,15 @@ fn each_policy_loads() {
 
 #[test]
 fn each_wrong_file_is_refused_as_recorded() {
-    let mut changed = Vec::new();
+    let mut records = Records::default();
     for path in inputs(&format!("{FOLDER}wrong"), 15) {
         let text = std::fs::read_to_string(&path).unwrap();
         let errors = import(format_of(&path), name_of(&path), &text)
             .expect_err(&format!("{} must be wrong", path.display()));
         assert!(errors.iter().all(|e| e.code.severity() == Severity::Error));
-        compare(&path, "stderr", &all_of(&errors), &mut changed);
+        records.compare(&record(&path, "stderr"), &all_of(&errors));
     }
-    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    records.assert_unchanged();
 }
 
 #[test]

@@ -4,10 +4,13 @@
 //! it. `BLESS=1 cargo test -p crossover-policy --test lint` writes these files anew; read the
 //! difference before it is committed.
 
+mod support;
+
 use std::path::PathBuf;
 
 use crossover_policy::Sources;
 use crossover_policy::lint::{Options, lint};
+use support::Records;
 
 /// Relative, as the test program runs in its crate's folder.
 const FOLDER: &str = "tests/lint/";
@@ -20,7 +23,7 @@ fn each_file_is_told_as_recorded() {
     paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     paths.sort();
     assert!(paths.len() >= 15, "only {} files in {FOLDER}: are they all there?", paths.len());
-    let mut changed = Vec::new();
+    let mut records = Records::default();
     for path in paths {
         let report = lint(&Sources::isolated(vec![path.clone()]), &registry, &Options::default());
         let report = report.unwrap_or_else(|e| panic!("{e}"));
@@ -31,14 +34,7 @@ fn each_file_is_told_as_recorded() {
         }
         let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
         let told = told.join("\n\n").replace(FOLDER, "") + "\n";
-        let record = path.with_extension("stderr");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&record, &told).unwrap();
-        }
-        let recorded = std::fs::read_to_string(&record).unwrap_or_default();
-        if told != recorded {
-            changed.push(format!("{}\n--- told\n{told}--- recorded\n{recorded}", path.display()));
-        }
+        records.compare(&path.with_extension("stderr"), &told);
     }
-    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    records.assert_unchanged();
 }

@@ -2,7 +2,7 @@
 //! policies in temporary files.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test program uses a part of it")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Algorithm, Backend, Descriptor, Param, Ready, Session, Values};
@@ -115,4 +115,28 @@ impl Files {
 pub fn isolated(texts: &[&str]) -> Result<crossover_policy::Effective, String> {
     let files = Files::of(texts);
     Sources::isolated(files.paths()).load(&registry()).map_err(|e| files.shown(&e))
+}
+
+/// What programs said, compared with files that say what they must say. With `BLESS` in the
+/// environment the files are written instead.
+#[derive(Default)]
+pub struct Records {
+    changed: Vec<String>,
+}
+
+impl Records {
+    pub fn compare(&mut self, record: &Path, told: &str) {
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(record, told).unwrap();
+        }
+        let recorded = std::fs::read_to_string(record).unwrap_or_default();
+        if told != recorded {
+            let name = record.display();
+            self.changed.push(format!("{name}\n--- told\n{told}--- recorded\n{recorded}"));
+        }
+    }
+
+    pub fn assert_unchanged(self) {
+        assert!(self.changed.is_empty(), "{}", self.changed.join("\n"));
+    }
 }
