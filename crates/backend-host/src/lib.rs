@@ -20,6 +20,7 @@ mod exchange;
 mod header;
 mod layout;
 mod liveness;
+mod memory;
 mod mismatch;
 pub mod protocol;
 mod reduce;

@@ -5,7 +5,7 @@ use crossover_core::call::{CallBuffers, CallSig};
 
 use super::parts::{shard, windows};
 use crate::exchange::Exchange;
-use crate::reduce::{Sources, reduce};
+use crate::reduce::{Sources, Target, reduce};
 
 /// One rendezvous a window: every rank reduces everything.
 ///
@@ -26,7 +26,11 @@ pub(crate) unsafe fn one_shot(
         })?;
         let sources = Sources::new(exchange.world(), |rank| exchange.slot(slots, rank));
         // SAFETY: every rank has filled `len` bytes of its slot; a window of the output.
-        unsafe { reduce(call.dtype, call.reduce_op, &sources, buffers.output.add(start), len) };
+        unsafe {
+            let to = buffers.output.add(start);
+            let target = Target { to, also: None, stream: false };
+            reduce(call.dtype, call.reduce_op, &sources, &target, len);
+        }
     }
     Ok(())
 }
@@ -61,9 +65,10 @@ pub(crate) unsafe fn two_shot(
             unsafe { whole.add(mine.start) }
         });
         let reduced = exchange.meet(|own| {
+            let target = Target { to: own, also: None, stream: false };
             // SAFETY: every peer has filled this shard of its slot, and still leaves it alone; the
             // own shard of the input has not been overwritten, since the output is written last.
-            unsafe { reduce(call.dtype, call.reduce_op, &sources, own, mine.len()) };
+            unsafe { reduce(call.dtype, call.reduce_op, &sources, &target, mine.len()) };
         })?;
         for peer in 0..world {
             let theirs = shard(len, peer, world);

@@ -5,7 +5,7 @@ use crossover_core::call::{CallBuffers, CallSig};
 
 use super::parts::{Parts, piece, windows};
 use crate::exchange::Exchange;
-use crate::reduce::{Sources, reduce};
+use crate::reduce::{Sources, Target, reduce};
 
 /// # Safety
 ///
@@ -44,8 +44,9 @@ pub(crate) unsafe fn run(
         // SAFETY: every peer has filled this rank's region. If the output is this rank's part of
         // the input, each element is read before it is written.
         unsafe {
-            let output = buffers.output.add(piece.start - mine.start);
-            reduce(call.dtype, call.reduce_op, &sources, output, piece.len());
+            let to = buffers.output.add(piece.start - mine.start);
+            let target = Target { to, also: None, stream: false };
+            reduce(call.dtype, call.reduce_op, &sources, &target, piece.len());
         }
     }
     Ok(())

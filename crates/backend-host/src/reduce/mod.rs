@@ -45,19 +45,29 @@ impl Sources {
     }
 }
 
-/// Reduces `bytes` bytes of every source into `output`.
+/// Where results go.
+pub(crate) struct Target {
+    pub(crate) to: *mut u8,
+    /// A second copy of the results.
+    pub(crate) also: Option<*mut u8>,
+    /// Whether `to` is written past the caches.
+    pub(crate) stream: bool,
+}
+
+/// Reduces `bytes` bytes of every source into the target.
 ///
 /// # Safety
 ///
-/// `bytes` is a multiple of the element's size; every source can be read and the output written
-/// for that many bytes. The output may be one of the sources, but not overlap one otherwise.
+/// `bytes` is a multiple of the element's size; every source can be read, and `to` and `also` be
+/// written, for that many bytes. `to` may be one of the sources; nothing overlaps otherwise.
 pub(crate) unsafe fn reduce(
     dtype: Dtype,
     op: ReduceOp,
     sources: &Sources,
-    output: *mut u8,
+    target: &Target,
     bytes: usize,
 ) {
+    let output = target.to;
     let count = bytes / dtype.size();
     let sources = sources.get();
     macro_rules! with {
@@ -86,6 +96,9 @@ pub(crate) unsafe fn reduce(
             Dtype::U64 => with!(Plain<u64>),
             Dtype::F8E4M3 => with!(fp8::E4M3),
             Dtype::F8E5M2 => with!(fp8::E5M2),
+        }
+        if let Some(also) = target.also {
+            also.copy_from_nonoverlapping(output, bytes);
         }
     }
 }

@@ -4,7 +4,7 @@ use crossover_core::call::{Dtype, ReduceOp};
 use proptest::prelude::*;
 
 use super::data::{random, reduced};
-use crate::reduce::{Sources, reduce};
+use crate::reduce::{Sources, Target, reduce};
 
 #[test]
 fn every_dtype_and_op_at_ragged_sizes() {
@@ -78,8 +78,9 @@ fn kernel(dtype: Dtype, op: ReduceOp, inputs: &[Vec<u8>], misaligned: usize) -> 
     let sources = Sources::new(inputs.len() as u32, |r| shifted[r as usize][misaligned..].as_ptr());
     let (bytes, before) = (inputs[0].len(), 8 - misaligned);
     let mut output = vec![0xee; before + bytes + 8];
+    let target = Target { to: output[before..].as_mut_ptr(), also: None, stream: false };
     // SAFETY: every source and the output have `bytes` bytes from there.
-    unsafe { reduce(dtype, op, &sources, output[before..].as_mut_ptr(), bytes) };
+    unsafe { reduce(dtype, op, &sources, &target, bytes) };
     let (head, rest) = output.split_at(before);
     let (result, tail) = rest.split_at(bytes);
     assert!(head.iter().chain(tail).all(|b| *b == 0xee), "written out of bounds");
