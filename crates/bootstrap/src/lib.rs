@@ -7,8 +7,10 @@
 //!   on one node, over TCP across nodes. Every wait has a deadline, every error names who is
 //!   awaited at which step, and what rank 0 can see ends in the same sentence on every rank.
 //! - [`threads`] and [`Solo`] are the same for ranks in one process, and for one rank.
-//! - [`launcher`] starts the ranks of a job on this node.
+//! - [`binding`] says on which processors ranks run; [`launcher`] starts the ranks of a job on this
+//!   node.
 
+pub mod binding;
 mod channel;
 mod conn;
 mod descriptors;

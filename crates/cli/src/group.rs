@@ -46,6 +46,13 @@ impl Formation {
         Ok(sources.load(builder.registry())?.policy)
     }
 
+    /// How many threads each rank keeps busy, as the setting `host.threads` has it. If it or any
+    /// other is wrong, the ranks say so.
+    pub(crate) fn threads(&self) -> u32 {
+        let settings = self.builder.settings().ok();
+        settings.and_then(|all| all.backends.get("host.threads")?.parse().ok()).unwrap_or(1)
+    }
+
     /// Forms a group. Collective.
     pub(crate) fn form(&self, forced: Option<&str>) -> Result<Communicator, Failure> {
         self.with(forced).form().map_err(|error| {

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use crossover_bootstrap::launcher::{Bind, Ending, Job, LauncherError, Outcome, Output};
 
 use crate::failure::Failure;
+use crate::group::Formation;
 
 /// Start a command as N ranks on this node, each told its place by CROSSOVER_* variables
 #[derive(clap::Args)]
@@ -60,6 +61,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Processors::Spread => Bind::Spread,
         Processors::None => Bind::Nowhere,
     });
+    let job = job.threads(Formation::from_env(&[]).map_or(1, |formation| formation.threads()));
     let Outcome { code, failure } = job.run()?;
     failure.map_or(Ok(()), |failure| Err(Failure::with_code(code, failure.to_string())))
 }

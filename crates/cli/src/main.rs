@@ -14,7 +14,6 @@ mod logging;
 mod out;
 mod perf;
 mod policy;
-mod processors;
 mod words;
 
 use std::process::ExitCode;

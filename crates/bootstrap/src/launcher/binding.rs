@@ -1,8 +1,10 @@
-//! Which processors a rank may run on. Ranks that wait for one another with short pauses never sleep,
-//! and a scheduler leaves two that started on one processor there: then a call takes a hundred times
-//! as long as it must, though another processor idles.
+//! Which processors the ranks of a job may run on.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::path::Path;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::binding::{Claim, Machine, allowed, share};
 
 /// How a job's ranks are spread over the processors that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -10,40 +12,26 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub enum Bind {
     /// Each rank may use all of them.
     Nowhere,
-    /// Each rank gets a share of its own; where ranks outnumber processors, they take turns.
+    /// Each rank gets its [`share`]; where ranks outnumber processors, they take turns.
     #[default]
     Spread,
 }
 
-/// The share of one rank out of `allowed`, in ascending order. Shares differ by at most one
-/// processor and never leave `allowed`; with more ranks than processors, rank r shares processor
-/// r modulo their number.
-///
-/// # Panics
-///
-/// If `allowed` is empty or `rank` is not below `ranks`.
-pub fn share(allowed: &[usize], rank: usize, ranks: usize) -> &[usize] {
-    assert!(rank < ranks && !allowed.is_empty(), "rank {rank} of {ranks} on {allowed:?}");
-    if ranks > allowed.len() {
-        let at = rank % allowed.len();
-        return &allowed[at..=at];
+/// The set of each rank's process; `None` for one that is left as it is.
+pub(super) fn sets(bind: Bind, ranks: u32, threads: u32) -> Vec<Option<CpuSet>> {
+    let allowed = allowed();
+    if bind == Bind::Nowhere || allowed.is_empty() {
+        return vec![None; ranks as usize];
     }
-    &allowed[rank * allowed.len() / ranks..(rank + 1) * allowed.len() / ranks]
-}
-
-/// The set for a rank's process; `None` if it is left as it is.
-pub(super) fn processors(bind: Bind, rank: u32, ranks: u32) -> Option<CpuSet> {
-    if bind == Bind::Nowhere {
-        return None;
-    }
-    let mine = sched_getaffinity(None).ok()?;
-    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| mine.is_set(*cpu)).collect();
-    if allowed.is_empty() {
-        return None;
-    }
-    let mut set = CpuSet::new();
-    share(&allowed, rank as usize, ranks as usize).iter().for_each(|cpu| set.set(*cpu));
-    Some(set)
+    let machine = Machine::read(Path::new("/sys"), &allowed);
+    let (ranks, threads) = (ranks as usize, threads as usize);
+    let set = |rank| {
+        let mut set = CpuSet::new();
+        let share = share(&allowed, &machine, Claim { rank, ranks, threads });
+        share.into_iter().for_each(|processor| set.set(processor));
+        Some(set)
+    };
+    (0..ranks).map(set).collect()
 }
 
 /// Binds this thread, and what it starts. A system call and no more: fit to be run after a fork.
@@ -53,25 +41,30 @@ pub(super) fn bind(set: &CpuSet) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::binding::{Claim, Machine, allowed, list, share};
+    use crate::launcher::{Bind, Job};
 
-    #[test]
-    fn shares_cover_what_is_allowed_once() {
-        // A container's mask, as in a thread of ours: two runs of processors.
-        let allowed: Vec<usize> = (60..120).chain(180..240).collect();
-        for ranks in 1..=allowed.len() {
-            let shares: Vec<&[usize]> = (0..ranks).map(|r| share(&allowed, r, ranks)).collect();
-            assert_eq!(shares.concat(), allowed, "{ranks} ranks");
-            let sizes = shares.iter().map(|s| s.len());
-            let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
-            assert!(most - least <= 1, "{ranks} ranks");
-        }
-        assert_eq!(share(&[60, 61, 180, 181], 1, 2), [180, 181]);
+    /// What the kernel lets a job's ranks run on, as a rank's shell sees it.
+    fn ranks_on(bind: Bind, ranks: u32) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let script = format!(
+            "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status \
+             > {}/$CROSSOVER_RANK",
+            dir.path().display()
+        );
+        let outcome = Job::new(ranks, "sh", ["-c", &script]).bind(bind).run().unwrap();
+        assert_eq!(outcome.code, 0);
+        let line = |rank| std::fs::read_to_string(dir.path().join(format!("{rank}"))).unwrap();
+        (0..ranks).map(|rank| line(rank).trim_end().to_owned()).collect()
     }
 
     #[test]
-    fn ranks_that_outnumber_processors_take_turns() {
-        let shares: Vec<&[usize]> = (0..5).map(|rank| share(&[3, 7], rank, 5)).collect();
-        assert_eq!(shares, [[3], [7], [3], [7], [3]]);
+    fn ranks_run_on_their_shares() {
+        let allowed = allowed();
+        let machine = Machine::read("/sys".as_ref(), &allowed);
+        let of = |rank| share(&allowed, &machine, Claim { rank, ranks: 3, threads: 1 });
+        let shares: Vec<String> = (0..3).map(|rank| list(&of(rank))).collect();
+        assert_eq!(ranks_on(Bind::Spread, 3), shares);
+        assert_eq!(ranks_on(Bind::Nowhere, 2), [list(&allowed), list(&allowed)]);
     }
 }

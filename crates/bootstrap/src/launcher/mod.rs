@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-pub use self::binding::{Bind, share};
+pub use self::binding::Bind;
 use self::directory::JobDirectory;
 pub use self::output::Output;
 use self::output::Readers;
@@ -44,6 +44,7 @@ pub struct Job {
     output: Output,
     grace: Duration,
     bind: Bind,
+    threads: u32,
 }
 
 /// How a job ended.
@@ -116,6 +117,7 @@ impl Job {
             output: Output::Inherited,
             grace: Duration::from_secs(10),
             bind: Bind::default(),
+            threads: 1,
         }
     }
 
@@ -148,6 +150,14 @@ impl Job {
         self
     }
 
+    /// How many threads each rank keeps busy, 1 by default: ranks are bound where there is room
+    /// for as many. Less than 1 is taken as 1.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
     /// Runs the job to its end. SIGINT, SIGTERM and SIGHUP are passed on to all ranks meanwhile; they
     /// end this process no more by themselves afterwards. No process of a rank's process group,
     /// and no file, is left. If this thread is killed, the kernel kills the ranks.
@@ -160,8 +170,9 @@ impl Job {
         let signals = Signals::catch()?;
         let mut readers = Readers::new(self.output);
         let mut running = Running { ranks: Vec::new() };
-        for rank in 0..self.ranks {
-            let mut rank = Rank::spawn(&self, rank, &directory)?;
+        let processors = binding::sets(self.bind, self.ranks, self.threads);
+        for (rank, processors) in (0..self.ranks).zip(processors) {
+            let mut rank = Rank::spawn(&self, rank, processors, &directory)?;
             readers.read(&mut rank);
             running.ranks.push(rank);
         }

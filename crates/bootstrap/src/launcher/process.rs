@@ -10,6 +10,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
     set_parent_process_death_signal, waitid,
 };
+use rustix::thread::CpuSet;
 
 use super::binding;
 use super::directory::JobDirectory;
@@ -29,6 +30,7 @@ impl Rank {
     pub(super) fn spawn(
         job: &Job,
         rank: u32,
+        processors: Option<CpuSet>,
         directory: &JobDirectory,
     ) -> Result<Self, LauncherError> {
         let failed = |source| LauncherError::Spawn {
@@ -58,7 +60,6 @@ impl Rank {
             .stderr(if piped { Stdio::piped() } else { Stdio::inherit() })
             .process_group(0);
         let parent = rustix::process::getpid();
-        let processors = binding::processors(job.bind, rank, job.ranks);
         let prepare = move || {
             processors.as_ref().map_or(Ok(()), binding::bind)?;
             set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use crossover_bootstrap::binding;
+
 use super::finding::{Finding, mebibytes};
-use crate::processors;
 
 pub(super) fn examine() -> Vec<Finding> {
     let mut findings = vec![kernel(), node(), allowed_processors()];
@@ -35,8 +36,8 @@ fn node() -> Finding {
 
 fn allowed_processors() -> Finding {
     let model = crossover::report(None).device;
-    let numbers = processors::allowed();
-    let found = format!("{} allowed ({}), {model}", numbers.len(), processors::runs(&numbers));
+    let numbers = binding::allowed();
+    let found = format!("{} allowed ({}), {model}", numbers.len(), binding::list(&numbers));
     match numbers.len() {
         1 => Finding::warn(
             "processors",

@@ -1,6 +1,7 @@
 //! What a reader must know to believe a table: which group, which policy, which machine, and how
 //! time was taken.
 
+use crossover_bootstrap::binding;
 use crossover_core::call::Op;
 use crossover_core::communicator::{CallError, Communicator};
 use crossover_core::facts::{GroupProfile, RankReport};
@@ -11,7 +12,6 @@ use super::Args;
 use super::beside::Beside;
 use super::case::Case;
 use crate::failure::Failure;
-use crate::processors;
 
 /// How time is taken, in one sentence.
 pub(super) const METHOD: &str = "time = p50 = median over iterations of the slowest rank's time \
@@ -63,7 +63,7 @@ impl About {
 
 fn all_processors(under_test: Op, group: &Communicator) -> Result<Vec<usize>, CallError> {
     let mut allowed = vec![0; CpuSet::MAX_CPU];
-    processors::allowed().into_iter().for_each(|processor| allowed[processor] = 1);
+    binding::allowed().into_iter().for_each(|processor| allowed[processor] = 1);
     Beside::new(group, under_test).max(&mut allowed)?;
     Ok((0..allowed.len()).filter(|processor| allowed[*processor] == 1).collect())
 }

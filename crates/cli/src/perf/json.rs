@@ -3,13 +3,13 @@
 //! nccl-tests writes its whole environment; here only the variables of this program are written,
 //! since results are shared and environments hold secrets.
 
+use crossover_bootstrap::binding::list;
 use serde_json::{Value, json};
 
 use super::Args;
 use super::about::{About, METHOD};
 use super::row::{Figures, Row};
 use super::table::average_bus_bandwidth;
-use crate::processors::runs;
 
 /// The version of nccl-tests' own format whose keys are written.
 const FORMAT: u32 = 2;
@@ -42,7 +42,7 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
             "sources": about.sources.iter().map(source).collect::<Vec<_>>(),
         },
         "contract": { "determinism": determinism, "accept": accept },
-        "processors": runs(&about.processors),
+        "processors": list(&about.processors),
         "facts": profile,
         "devices": devices(about),
         "results": rows.iter().map(|row| result(args, row)).collect::<Vec<_>>(),

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             formation.policy(args.forced())?;
             match args.ranks.unwrap_or(DEFAULT_RANKS) {
                 1 => bench::run(args, &formation, &sizes),
-                ranks => spawn::run(ranks),
+                ranks => spawn::run(ranks, formation.threads()),
             }
         }
     }

@@ -5,10 +5,11 @@ use crossover_bootstrap::launcher::{Job, Output};
 use crate::failure::Failure;
 use crate::launch;
 
-/// Runs this command line on so many ranks. Rank 0's results are this process's output.
-pub(super) fn run(ranks: u32) -> Result<(), Failure> {
+/// Runs this command line on so many ranks, of so many threads each. Rank 0's results are this process's output.
+pub(super) fn run(ranks: u32, threads: u32) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::usage(format!("this program cannot find its own file: {e}")))?;
     let arguments = std::env::args_os().skip(1);
-    launch::run_own(Job::new(ranks, program, arguments).output(Output::RankZero))
+    let job = Job::new(ranks, program, arguments).threads(threads);
+    launch::run_own(job.output(Output::RankZero))
 }

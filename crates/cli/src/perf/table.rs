@@ -3,13 +3,13 @@
 
 use std::io::{self, Write};
 
+use crossover_bootstrap::binding::list;
 use crossover_core::call::Op;
 use crossover_policy::bytes::size_text;
 
 use super::Args;
 use super::about::{About, METHOD};
 use super::row::{Figures, Row};
-use crate::processors::runs;
 
 pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io::Result<()> {
     let Args { op, dtype, reduce_op, mode, .. } = args;
@@ -27,7 +27,7 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
     writeln!(out, "# contract {determinism}, accepting {accept}")?;
     let (device, world, count) = (&profile.device, profile.world, processors.len());
     let crowded = if world as usize > count { ": ranks share them, and wait for it" } else { "" };
-    let processors = runs(processors);
+    let processors = list(processors);
     writeln!(out, "# host {device}, ranks {world} on {count} processors ({processors}){crowded}")?;
     writeln!(out, "# {METHOD}")?;
     writeln!(out, "# {}", size_basis(*op))?;
