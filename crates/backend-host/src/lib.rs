@@ -12,7 +12,8 @@
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
 //! model checkers run the very same code; `wait` is how long a rank is patient, `liveness` and
 //! `verdict` how a wait ends when it cannot end well; `segment` and `layout` are the memory;
-//! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic.
+//! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, and
+//! [`team`] the threads of a rank that do it.
 
 mod collective;
 mod eligibility;
@@ -28,6 +29,7 @@ mod segment;
 mod session;
 mod settings;
 mod setup;
+pub mod team;
 mod verdict;
 mod wait;
 
