@@ -1,12 +1,17 @@
-//! One call's steps: fill the own slot, meet, and read everyone's.
+//! One call's steps: fill the own slot, publish, wait, and read everyone's.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crossover_core::backend::EnqueueError;
+use crossover_core::call::CallSig;
 
-use crate::eligibility::DESCRIPTOR;
+use crate::eligibility::{DESCRIPTOR, TWO_SHOT};
 use crate::header::Header;
-use crate::layout::Layout;
+use crate::layout::{INLINE, Layout};
+use crate::memory;
 use crate::mismatch;
-use crate::protocol::Step;
+use crate::protocol::{Met, Step};
 use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::verdict;
@@ -16,66 +21,194 @@ use crate::wait::Wait;
 pub(crate) struct Exchange<'a> {
     session: &'a mut HostSession,
     header: Header,
+    tag: u32,
+    /// Where this call's data lies in a slot.
+    room: Room,
     /// Rendezvous so far.
     met: u32,
+    /// The most bytes of the own slot that a step has filled.
+    filled: usize,
 }
+
+/// The part of a slot that a call's data travels in. A function of the call, so that ranks agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The head, beside the arrival word: the whole input fits.
+    Inline,
+    /// The slot's data.
+    Chunk,
+}
+
+impl Room {
+    pub(crate) fn of(algorithm: usize, call: &CallSig<'_>) -> Self {
+        use crossover_core::call::{Op, Split};
+        let one_step = algorithm != TWO_SHOT || call.op != Op::AllReduce;
+        match one_step && call.bytes() <= INLINE as u64 && matches!(call.split, Split::Even) {
+            true => Room::Inline,
+            false => Room::Chunk,
+        }
+    }
+}
+
+/// A step whose slot is published.
+#[derive(Clone, Copy)]
+pub(crate) struct Given(Step);
 
 impl<'a> Exchange<'a> {
     /// # Errors
     ///
     /// The group has ended before.
-    pub(crate) fn new(session: &'a mut HostSession, header: Header) -> Result<Self, EnqueueError> {
+    #[inline]
+    pub(crate) fn new(
+        session: &'a mut HostSession,
+        header: Header,
+        room: Room,
+    ) -> Result<Self, EnqueueError> {
         match verdict::read(&session.segment, "begin", header.seq()) {
-            None => Ok(Exchange { session, header, met: 0 }),
+            None => Ok(Exchange { session, tag: header.tag(), header, room, met: 0, filled: 0 }),
             Some(ended) => Err(ended),
         }
     }
 
+    #[inline]
     pub(crate) fn rank(&self) -> u32 {
         self.session.habits.rank
     }
 
+    #[inline]
     pub(crate) fn world(&self) -> u32 {
         self.layout().world
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.session.segment.layout()
+    /// The ranks but this one, beginning with the next: so that not all read the same rank at once.
+    #[inline]
+    pub(crate) fn peers(&self) -> impl Iterator<Item = u32> + use<> {
+        let (rank, world) = (self.rank(), self.world());
+        (1..world).map(move |next| (rank + next) % world)
     }
 
-    /// One step: `fill` writes the own slot, of [`Layout::chunk`] bytes; what it returns is handed
-    /// on. Afterwards every rank's slot of this step can be read until the *next* step has been
-    /// filled: `fill` may still read the slots of the step before.
+    /// Most bytes that one step can carry from each rank.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        match self.room {
+            Room::Inline => INLINE,
+            Room::Chunk => self.layout().chunk,
+        }
+    }
+
+    /// Bytes of each of `world` equal regions of a slot, for parts of at most `longest` bytes.
+    #[inline]
+    pub(crate) fn region(&self, longest: usize) -> usize {
+        match self.room {
+            // Of nothing, too, there is a region: ranks meet over it.
+            Room::Inline => longest.max(1),
+            Room::Chunk => self.layout().chunk / self.world() as usize / 64 * 64,
+        }
+    }
+
+    /// Fills the own slot and publishes it: `fill` writes at most `bytes` bytes, of at most
+    /// [`Exchange::room`]. It may still read the slots of the step before.
+    #[inline]
+    pub(crate) fn give(&mut self, bytes: usize, fill: impl FnOnce(*mut u8)) -> Given {
+        let HostSession { segment, steps, habits, .. } = &mut *self.session;
+        let step = steps.begin(self.tag);
+        let (rank, parity) = (habits.rank, step.parity());
+        match self.room {
+            Room::Inline => fill(segment.inline(rank, parity)),
+            Room::Chunk => {
+                fill(segment.data(rank, parity));
+                segment.rest(rank, parity).store(self.header.rest(), Relaxed);
+            }
+        }
+        if self.met == 0 {
+            segment.seq(rank, parity).store(self.header.seq(), Relaxed);
+            self.header.write(segment, rank, parity);
+        }
+        steps.publish(step, &**segment);
+        self.filled = self.filled.max(bytes);
+        Given(step)
+    }
+
+    /// Waits for every peer. Afterwards every rank's slot of this step can be read until the
+    /// *next* step is published.
     ///
     /// # Errors
     ///
     /// A peer is lost or late, the group was aborted, or, in the first step, ranks turn out to
     /// have made different calls.
-    pub(crate) fn meet(&mut self, fill: impl FnOnce(*mut u8)) -> Result<Slots, EnqueueError> {
-        let HostSession { segment, liveness, steps, habits } = &mut *self.session;
-        let step = steps.begin();
-        let rank = habits.rank;
-        fill(segment.data(rank, step.parity()));
-        if self.met == 0 {
-            self.header.write(segment, rank, step.parity());
-        }
+    #[inline]
+    pub(crate) fn wait(&mut self, Given(step): Given) -> Result<Slots, EnqueueError> {
+        let HostSession { segment, liveness, steps, habits } = &*self.session;
         self.met += 1;
         let (header, met) = (self.header, self.met);
         let place = || place(header, met);
-        steps.meet(
-            step,
-            &**segment,
-            &mut Wait::new(habits, segment, liveness, place, header.seq()),
-        )?;
-        if met == 1 {
-            compare(segment, header, step)?;
+        let mut wait = Wait::new(habits, segment, liveness, place, header.seq());
+        let met = steps.meet(step, &**segment, &mut wait)?;
+        if met == Met::Unlike || (self.met == 1 && !self.is_same_call(step)) {
+            return Err(self.mismatch(step));
         }
         Ok(Slots { parity: step.parity() })
     }
 
+    /// Gives and waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::wait`].
+    #[inline]
+    pub(crate) fn meet(
+        &mut self,
+        bytes: usize,
+        fill: impl FnOnce(*mut u8),
+    ) -> Result<Slots, EnqueueError> {
+        let given = self.give(bytes, fill);
+        self.wait(given)
+    }
+
     /// The data of a rank's slot.
+    #[inline]
     pub(crate) fn slot(&self, slots: Slots, rank: u32) -> *const u8 {
-        self.session.segment.data(rank, slots.parity)
+        match self.room {
+            Room::Inline => self.session.segment.inline(rank, slots.parity),
+            Room::Chunk => self.session.segment.data(rank, slots.parity),
+        }
+    }
+
+    /// Takes possession of the cache lines that the next step will write, while nobody waits for
+    /// it: its peers have read them, a step ago, and a store to a line that others hold takes
+    /// as long as a trip to them.
+    #[inline]
+    pub(crate) fn claim(&self, most: usize) {
+        let HostSession { segment, steps, habits, .. } = &*self.session;
+        let (rank, parity) = (habits.rank, steps.next_parity());
+        memory::claim(segment.inline(rank, parity), 1);
+        if self.room == Room::Chunk {
+            memory::claim(segment.data(rank, parity), self.filled.min(most));
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        self.session.segment.layout()
+    }
+
+    /// Tags are alike; what they leave out?
+    #[inline]
+    fn is_same_call(&self, step: Step) -> bool {
+        let segment = &self.session.segment;
+        (0..self.world()).all(|rank| {
+            let same = |word: &AtomicU64, mine: u64| word.load(Relaxed) == mine;
+            same(segment.seq(rank, step.parity()), self.header.seq())
+                && (self.room == Room::Inline
+                    || same(segment.rest(rank, step.parity()), self.header.rest()))
+        })
+    }
+
+    #[cold]
+    fn mismatch(&self, step: Step) -> EnqueueError {
+        let segment: &Segment = &self.session.segment;
+        let headers: Vec<Header> =
+            (0..self.world()).map(|rank| Header::read(segment, rank, step.parity())).collect();
+        mismatch::explain(&headers, place(self.header, self.met), self.header.seq())
     }
 }
 
@@ -83,17 +216,6 @@ impl<'a> Exchange<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Slots {
     parity: usize,
-}
-
-#[inline]
-fn compare(segment: &Segment, mine: Header, step: Step) -> Result<(), EnqueueError> {
-    let of = |rank| Header::read(segment, rank, step.parity());
-    let world = segment.layout().world;
-    if (0..world).all(|rank| of(rank) == mine) {
-        return Ok(());
-    }
-    let headers: Vec<Header> = (0..world).map(of).collect();
-    Err(mismatch::explain(&headers, place(mine, 1), mine.seq()))
 }
 
 fn place(header: Header, met: u32) -> String {

@@ -1,5 +1,9 @@
 //! The call header: what each rank says about its call in the call's first step, so that ranks
 //! that make different calls learn so before they use one another's data.
+//!
+//! A peer compares a tag of 32 bits, the call's number and, in a slot, the count and split: all
+//! in the cache line that it waits for. The whole header lies in the slot's record, for
+//! the sentence that says what differs.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,16 +38,38 @@ impl Header {
         Header([seq, CLOSE << 8, 0, 0])
     }
 
-    /// Writes it into the own slot's head, before the step is published.
+    /// What of it fits beside a step's number. By itself it tells any two calls apart whose splits
+    /// are even and counts below 2^12; with [`Header::rest`] and the call's number, any two.
+    pub(crate) fn tag(&self) -> u32 {
+        let fields = [
+            (self.algorithm(), 3),
+            (self.op(), 3),
+            (self.dtype(), 4),
+            (self.reduce_op(), 3),
+            (self.root(), 4),
+            (u64::from(self.split() != 0), 1),
+            (u64::from(self.count() >> 12 != 0), 1),
+            (self.count(), 12),
+        ];
+        let low = |value: u64, bits: u32| value & ((1 << bits) - 1);
+        fields.iter().fold(0, |tag, (value, bits)| tag << bits | low(*value, *bits)) as u32
+    }
+
+    /// The count and the split. A split follows from its own counts, so that its digest will do.
+    pub(crate) fn rest(&self) -> u64 {
+        if self.split() == 0 { self.count() } else { self.split() }
+    }
+
+    /// Writes it into the own slot's record, before the step is published.
     pub(crate) fn write(self, segment: &Segment, rank: u32, parity: usize) {
-        for (to, word) in segment.header(rank, parity).into_iter().zip(self.0) {
+        for (to, word) in segment.record(rank, parity).into_iter().zip(self.0) {
             to.store(word, Relaxed);
         }
     }
 
     /// Reads a rank's, after it has published the step.
     pub(crate) fn read(segment: &Segment, rank: u32, parity: usize) -> Self {
-        Header(segment.header(rank, parity).map(|word| word.load(Relaxed)))
+        Header(segment.record(rank, parity).map(|word| word.load(Relaxed)))
     }
 
     pub(crate) fn seq(&self) -> u64 {
@@ -87,4 +113,40 @@ fn digest(counts: &[usize]) -> u64 {
     // SAFETY: numbers have no padding, and any bytes may be read as `u8`.
     let bytes = unsafe { std::slice::from_raw_parts(counts.as_ptr().cast(), size_of_val(counts)) };
     xxh3_64(bytes).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
+    use crossover_core::contract::Contract;
+
+    use super::*;
+    use crate::eligibility::DESCRIPTOR;
+    use crate::layout::MAX_WORLD;
+
+    #[test]
+    fn tags_tell_all_small_calls_apart() {
+        let mut seen = HashMap::new();
+        for algorithm in 0..DESCRIPTOR.algorithms.len() {
+            for (&op, &dtype) in
+                Op::ALL.iter().flat_map(|op| Dtype::ALL.iter().map(move |d| (op, d)))
+            {
+                for &reduce_op in ReduceOp::ALL {
+                    for (root, count) in [(0, 0), (0, 1), (MAX_WORLD - 1, 48), (7, 4095), (7, 4096)]
+                    {
+                        let (mode, split, contract) = (Mode::Eager, Split::Even, Contract::DEFAULT);
+                        let call =
+                            CallSig { op, dtype, reduce_op, count, mode, root, split, contract };
+                        let header = Header::of_call(algorithm, 1, &call);
+                        let before = seen.insert(header.tag(), header);
+                        assert!(before.is_none_or(|before| before == header), "{call:?}");
+                    }
+                }
+            }
+        }
+        let close = Header::of_close(1);
+        assert!(!seen.contains_key(&close.tag()));
+    }
 }

@@ -5,18 +5,27 @@
 //! 128    verdict word     0 none, 1 being written, 2 written
 //! 256    verdict          the encoded verdict
 //! 2048   status lines     per rank 128 B: closed word, mark of set-up
-//! 4096   slots            per rank two, by step parity: head (64 B), then the chunk
+//! 4096   slots            per rank two, by step parity: head (64 B), the chunk, record (64 B)
 //! ```
 //!
-//! Every line and slot has one writer, the verdict its first. A slot's head holds the arrival word
-//! and the call's header, and its data follows in the next cache line, which processors fetch in
-//! pairs: a small message costs its reader little more than the flag.
+//! Every line and slot has one writer, the verdict its first. A slot's head is what peers wait for:
+//! the arrival word, the call's number, and up to [`INLINE`] bytes of data, so that a tiny message
+//! is one cache line. Longer data follows in the next line, which processors fetch in pairs. The
+//! record is the call's whole header, which peers read only where they have to explain a mismatch.
+//!
+//! Data lies a little before a page's end, for rank r 64 + 128 r bytes: engines' buffers often begin
+//! with a page, and a processor that reads one page and writes another takes a load for dependent on
+//! an earlier store whose address has the same low 12 bits. So the one must not be just ahead of the
+//! other, and the ranks' slots must not crowd into one set of a cache.
 
 /// Most ranks of a group.
 pub(crate) const MAX_WORLD: u32 = 16;
 
 /// Changes whenever anything on this page does.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
+
+/// Bytes of data that fit into a slot's head.
+pub(crate) const INLINE: usize = HEAD - 2 * size_of::<u64>();
 
 /// Room of an encoded verdict in bytes.
 pub(crate) const VERDICT_BYTES: usize = STATUS - VERDICT;
@@ -27,7 +36,11 @@ pub(crate) const VERDICT: usize = 256;
 const STATUS: usize = 2048;
 const SLOTS: usize = PAGE;
 const STATUS_LINE: usize = 128;
-const HEAD: usize = 64;
+const HEAD: usize = LINE;
+const RECORD: usize = LINE;
+/// Room for a head, and for ranks' slots to lie apart.
+const SPREAD: usize = MAX_WORLD as usize * 2 * LINE;
+const LINE: usize = 64;
 const PAGE: usize = 4096;
 
 const _: () = assert!(STATUS + MAX_WORLD as usize * STATUS_LINE <= SLOTS);
@@ -43,7 +56,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Bytes of the whole segment.
     pub(crate) fn bytes(self) -> usize {
-        SLOTS + 2 * self.world as usize * self.stride()
+        SLOTS + SPREAD.next_multiple_of(PAGE) + 2 * self.world as usize * self.stride()
     }
 
     /// Rank `rank`'s closed word.
@@ -57,28 +70,55 @@ impl Layout {
         self.closed(rank) + 8
     }
 
-    /// Rank `rank`'s arrival word for steps of this parity; the header's words follow it.
+    /// The head of rank `rank`'s slot for steps of this parity: its arrival word, the call's
+    /// number, then [`INLINE`] bytes.
     pub(crate) fn head(self, rank: u32, parity: usize) -> usize {
-        self.checked(rank);
-        assert!(parity < 2, "a parity is 0 or 1");
-        SLOTS + (2 * rank as usize + parity) * self.stride()
+        self.data(rank, parity) - HEAD
     }
 
     /// The data of rank `rank`'s slot for steps of this parity: `chunk` bytes.
     pub(crate) fn data(self, rank: u32, parity: usize) -> usize {
-        self.head(rank, parity) + HEAD
+        self.checked(rank);
+        assert!(parity < 2, "a parity is 0 or 1");
+        let rank = rank as usize;
+        SLOTS + SPREAD.next_multiple_of(PAGE) + (2 * rank + parity) * self.stride()
+            - (LINE + 2 * LINE * rank)
     }
 
-    /// Bytes of each of `world` equal regions of a slot, a multiple of 64.
-    pub(crate) fn region(self) -> usize {
-        self.chunk / self.world as usize / 64 * 64
+    /// The record of rank `rank`'s slot for steps of this parity.
+    pub(crate) fn record(self, rank: u32, parity: usize) -> usize {
+        self.data(rank, parity) + self.chunk
     }
 
     fn stride(self) -> usize {
-        (HEAD + self.chunk).next_multiple_of(PAGE)
+        (HEAD + self.chunk + RECORD + SPREAD).next_multiple_of(PAGE)
     }
 
     fn checked(self, rank: u32) {
         assert!(rank < self.world, "rank {rank} of a group of {}", self.world);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps_and_everything_is_inside() {
+        for world in 1..=MAX_WORLD {
+            for chunk in [1024, 4096, 4160, 262_144] {
+                let layout = Layout { world, chunk };
+                let mut next = layout.closed(world - 1) + STATUS_LINE;
+                for (rank, parity) in (0..world).flat_map(|rank| [(rank, 0), (rank, 1)]) {
+                    let head = layout.head(rank, parity);
+                    assert!(head >= next, "{world} {chunk} {rank} {parity}");
+                    assert!(head.is_multiple_of(2 * LINE));
+                    assert_eq!(layout.data(rank, parity), head + HEAD);
+                    assert_eq!(layout.record(rank, parity), head + HEAD + chunk);
+                    next = layout.record(rank, parity) + RECORD;
+                }
+                assert!(next <= layout.bytes());
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig};
 
 use crate::collective;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Room};
 use crate::header::Header;
 use crate::liveness::Liveness;
 use crate::protocol::Steps;
@@ -34,10 +34,14 @@ impl Session for HostSession {
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
         let header = Header::of_call(algorithm, seq, call);
-        // SAFETY: the caller's promise about the buffers is passed on as it is.
-        Exchange::new(self, header)
-            .and_then(|exchange| unsafe { collective::run(algorithm, call, buffers, exchange) })
-            .map_err(|e| verdict::settle(&self.segment, e))
+        let run = |session| {
+            let mut exchange = Exchange::new(session, header, Room::of(algorithm, call))?;
+            // SAFETY: the caller's promise about the buffers is passed on as it is.
+            unsafe { collective::run(algorithm, call, buffers, &mut exchange) }?;
+            exchange.claim(CLAIM);
+            Ok(())
+        };
+        run(self).map_err(|e| verdict::settle(&self.segment, e))
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
@@ -45,14 +49,17 @@ impl Session for HostSession {
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        let met = Exchange::new(self, Header::of_close(seq))
-            .and_then(|mut exchange| exchange.meet(|_| ()).map(|_| ()))
+        let met = Exchange::new(self, Header::of_close(seq), Room::Chunk)
+            .and_then(|mut exchange| exchange.meet(0, |_| ()).map(|_| ()))
             .map_err(|e| verdict::settle(&self.segment, e));
         // After the rendezvous: a peer that this rank has met is never taken for lost.
         self.segment.closed(self.habits.rank).store(1, Release);
         met
     }
 }
+
+/// Bytes of the next slot that a call takes possession of: more takes longer than it saves.
+const CLAIM: usize = 2048; // size: TODO policy
 
 /// Ends the waits of every rank through the segment, which it keeps mapped.
 struct HostAbort {

@@ -4,12 +4,13 @@
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use crossover_backend_host::protocol::{Board, Once, Patience, Posted, Step, Steps, Word};
+use crossover_backend_host::protocol::{Board, Met, Once, Patience, Posted, Step, Steps, Word};
 use loom::cell::UnsafeCell;
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 
 const RANKS: u32 = 2;
+const TAG: u32 = 7;
 const STEPS: u64 = 3;
 
 /// A word of loom's, published with release or, where that is broken on purpose, relaxed.
@@ -106,11 +107,13 @@ fn run<const RELEASE: bool>(kind: Rank) {
 fn rank<const RELEASE: bool>(kind: Rank, me: u32, memory: &Memory<RELEASE>) {
     let mut steps = Steps::new(me, RANKS);
     for number in 1..=STEPS {
-        let step = steps.begin();
+        let step = steps.begin(TAG);
         let slot = if kind == Rank::SingleBuffered { 0 } else { step.parity() };
         memory.slots[me as usize][slot].write(value(me, number));
         if kind != Rank::Unmet {
-            let Ok(()) = steps.meet(step, memory, &mut Yield);
+            steps.publish(step, memory);
+            let Ok(met) = steps.meet(step, memory, &mut Yield);
+            assert_eq!(met, Met::Alike);
         }
         let peer = 1 - me;
         assert_eq!(memory.slots[peer as usize][slot].read(), value(peer, number));
@@ -139,6 +142,30 @@ fn a_single_buffer_is_found() {
 #[test]
 fn a_skipped_rendezvous_is_found() {
     assert!(catch_unwind(|| run::<true>(Rank::Unmet)).is_err());
+}
+
+/// A rank that comes with another tag is noticed by both, whoever is first.
+#[test]
+fn unlike_tags_are_told() {
+    loom::model(|| {
+        let memory = Arc::new(Memory::<true>::new());
+        let meet = |me: u32, memory: &Memory<true>| {
+            let mut steps = Steps::new(me, RANKS);
+            let tags = [(TAG, Met::Alike), (TAG + me, Met::Unlike)];
+            for (tag, expected) in tags {
+                let step = steps.begin(tag);
+                steps.publish(step, memory);
+                let Ok(met) = steps.meet(step, memory, &mut Yield);
+                assert_eq!(met, expected);
+            }
+        };
+        let other = {
+            let memory = Arc::clone(&memory);
+            loom::thread::spawn(move || meet(1, &memory))
+        };
+        meet(0, &memory);
+        other.join().unwrap();
+    });
 }
 
 #[test]

@@ -4,9 +4,11 @@
 use std::cell::UnsafeCell;
 use std::panic::catch_unwind;
 
-use crossover_backend_host::protocol::{Board, Patience, Step, Steps, Word};
+use crossover_backend_host::protocol::{Board, Met, Patience, Step, Steps, Word};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
+
+const TAG: u32 = 7;
 
 struct Flag(AtomicU64);
 
@@ -74,11 +76,13 @@ fn run(ranks: u32, steps: u64, slots: usize) {
 fn rank(me: u32, (ranks, count, slots): (u32, u64, usize), memory: &Memory) {
     let mut steps = Steps::new(me, ranks);
     for number in 1..=count {
-        let step = steps.begin();
+        let step = steps.begin(TAG);
         let slot = step.parity() % slots;
         // SAFETY: one thread runs at a time.
         unsafe { *memory.slots[me as usize][slot].get() = number * 100 + u64::from(me) };
-        let Ok(()) = steps.meet(step, memory, &mut Yield);
+        steps.publish(step, memory);
+        let Ok(met) = steps.meet(step, memory, &mut Yield);
+        assert_eq!(met, Met::Alike);
         for peer in 0..ranks {
             // A reader may be interrupted before each of its reads.
             shuttle::thread::yield_now();

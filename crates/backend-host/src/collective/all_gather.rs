@@ -6,34 +6,41 @@ use crossover_core::call::{CallBuffers, CallSig};
 use super::keep;
 use super::parts::{Parts, piece, windows};
 use crate::exchange::Exchange;
+use crate::memory::copy;
 
 /// # Safety
 ///
 /// As for [`super::run`].
+#[inline]
 pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
-    mut exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
-    let (rank, world, width) = (exchange.rank(), exchange.world(), exchange.layout().chunk);
-    let parts = Parts::of(call, world);
-    let mine = parts.range(rank);
+    let width = exchange.room();
+    let parts = Parts::of(call, exchange.world());
+    let mine = parts.range(exchange.rank());
     for start in windows(parts.longest(), width) {
-        let given = piece(0..mine.len(), start, width);
-        let slots = exchange.meet(|own| {
-            // SAFETY: inside this rank's part, and a slot that no one else touches now.
-            unsafe { own.copy_from_nonoverlapping(buffers.input.add(given.start), given.len()) };
-        })?;
-        for peer in (0..world).filter(|peer| *peer != rank) {
+        let piece_of_mine = piece(0..mine.len(), start, width);
+        // SAFETY: inside this rank's part.
+        let input = unsafe { buffers.input.add(piece_of_mine.start) };
+        let given = exchange.give(piece_of_mine.len(), |own| {
+            // SAFETY: inside the input, and a slot that no one else touches now.
+            unsafe { copy(input, own, piece_of_mine.len()) };
+        });
+        // SAFETY: the own part of input and output, which may be the same memory. While the peers
+        // are on their way.
+        unsafe {
+            let to = buffers.output.add(mine.start + piece_of_mine.start);
+            keep(input, to, piece_of_mine.len());
+        }
+        let slots = exchange.wait(given)?;
+        for peer in exchange.peers() {
             let theirs = piece(parts.range(peer), start, width);
             let slot = exchange.slot(slots, peer);
             // SAFETY: the peer has filled as much of its slot; inside the output.
-            unsafe {
-                buffers.output.add(theirs.start).copy_from_nonoverlapping(slot, theirs.len());
-            }
+            unsafe { copy(slot, buffers.output.add(theirs.start), theirs.len()) };
         }
     }
-    // SAFETY: the own part of input and output, which may be the same memory.
-    unsafe { keep(buffers.input, buffers.output.add(mine.start), mine.len()) };
     Ok(())
 }

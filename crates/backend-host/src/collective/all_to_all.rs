@@ -4,8 +4,9 @@ use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
 use super::keep;
-use super::parts::{Parts, piece, windows};
+use super::parts::{Parts, give_parts, piece, windows};
 use crate::exchange::Exchange;
+use crate::memory::copy;
 
 /// # Safety
 ///
@@ -13,31 +14,22 @@ use crate::exchange::Exchange;
 pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
-    mut exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
-    let (rank, world, region) = (exchange.rank(), exchange.world(), exchange.layout().region());
-    let parts = Parts::of(call, world);
+    let rank = exchange.rank();
+    let parts = Parts::of(call, exchange.world());
+    let region = exchange.region(parts.longest());
     for start in windows(parts.longest(), region) {
-        let slots = exchange.meet(|own| {
-            for peer in (0..world).filter(|peer| *peer != rank) {
-                let theirs = piece(parts.range(peer), start, region);
-                // SAFETY: inside the input, and a region of a slot that no one else touches now.
-                unsafe {
-                    own.add(peer as usize * region)
-                        .copy_from_nonoverlapping(buffers.input.add(theirs.start), theirs.len());
-                }
-            }
-        })?;
-        for peer in (0..world).filter(|peer| *peer != rank) {
+        // SAFETY: the input, and regions of a slot.
+        let slots = unsafe { give_parts(exchange, parts, buffers.input, start, region) }?;
+        for peer in exchange.peers() {
             let theirs = piece(parts.range(peer), start, region);
             let slot = exchange.slot(slots, peer);
             // SAFETY: the peer has filled this rank's region; inside the output. If that is the
             // input too, what it held here has just been given away.
             unsafe {
-                buffers
-                    .output
-                    .add(theirs.start)
-                    .copy_from_nonoverlapping(slot.add(rank as usize * region), theirs.len());
+                let from = slot.add(rank as usize * region);
+                copy(from, buffers.output.add(theirs.start), theirs.len());
             }
         }
     }

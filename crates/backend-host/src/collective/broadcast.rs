@@ -6,34 +6,38 @@ use crossover_core::call::{CallBuffers, CallSig};
 use super::keep;
 use super::parts::windows;
 use crate::exchange::Exchange;
+use crate::memory::copy;
 
 /// # Safety
 ///
 /// As for [`super::run`].
+#[inline]
 pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
-    mut exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
-    let (total, width) = (call.bytes() as usize, exchange.layout().chunk);
+    let (total, width) = (call.bytes() as usize, exchange.room());
     let is_root = exchange.rank() == call.root;
     for start in windows(total, width) {
         let len = width.min(total - start);
-        let slots = exchange.meet(|own| {
+        // SAFETY: a window of the input, and one of the output.
+        let (input, output) = unsafe { (buffers.input.add(start), buffers.output.add(start)) };
+        let given = exchange.give(if is_root { len } else { 0 }, |own| {
             if is_root {
-                // SAFETY: a window of the input, and a slot that no one else touches now.
-                unsafe { own.copy_from_nonoverlapping(buffers.input.add(start), len) };
+                // SAFETY: inside the input, and a slot that no one else touches now.
+                unsafe { copy(input, own, len) };
             }
-        })?;
-        if !is_root {
-            let slot = exchange.slot(slots, call.root);
-            // SAFETY: the root has filled `len` bytes of its slot; a window of the output.
-            unsafe { buffers.output.add(start).copy_from_nonoverlapping(slot, len) };
+        });
+        if is_root {
+            // SAFETY: input and output may be the same memory. While the peers are on their way.
+            unsafe { keep(input, output, len) };
         }
-    }
-    if is_root {
-        // SAFETY: the whole tensor; input and output may be the same memory.
-        unsafe { keep(buffers.input, buffers.output, total) };
+        let slots = exchange.wait(given)?;
+        if !is_root {
+            // SAFETY: the root has filled `len` bytes of its slot; inside the output.
+            unsafe { copy(exchange.slot(slots, call.root), output, len) };
+        }
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! Who copies what where: one file per op, each a loop over windows of at most a slot.
+//! Who copies what where: one file per op, or per algorithm of an op; each a loop over windows of
+//! at most a slot.
 //!
 //! All of them are bit-exact in the same way: copies are copies, and reductions run over the
-//! slots in rank order, so that neither the algorithm nor the windows show in the result. No
-//! slice is ever formed over the engine's memory: it may be misaligned, and input and output may
-//! be the same.
+//! contributions in rank order, so that neither the algorithm nor the windows show in the result.
+//! No slice is ever formed over the engine's memory: it may be misaligned, and input and output
+//! may be the same.
 
 mod all_gather;
 mod all_reduce;
@@ -23,11 +24,12 @@ use crate::exchange::Exchange;
 /// # Safety
 ///
 /// As for [`Session::enqueue`](crossover_core::backend::Session::enqueue).
+#[inline]
 pub(crate) unsafe fn run(
     algorithm: usize,
     call: &CallSig<'_>,
     buffers: &CallBuffers,
-    exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
     debug_assert!([ONE_SHOT, TWO_SHOT].contains(&algorithm));
     // SAFETY: the caller's promise about the buffers is passed on as it is.

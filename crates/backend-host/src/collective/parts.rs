@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
+use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallSig, Op, Split};
+
+use crate::exchange::{Exchange, Slots};
+use crate::memory::copy;
 
 /// The ranks' parts of the larger buffer of an op that has one.
 #[derive(Clone, Copy)]
@@ -60,6 +64,33 @@ pub(crate) fn shard(len: usize, rank: u32, world: u32) -> Range<usize> {
     let each = len.div_ceil(world as usize).next_multiple_of(64);
     let at = |rank: u32| (rank as usize * each).min(len);
     at(rank)..at(rank + 1)
+}
+
+/// One step in which every rank gives each peer its part's piece in the window at `start`: for
+/// rank r in region r of the slot.
+///
+/// # Safety
+///
+/// `input` can be read wherever a part lies.
+#[inline]
+pub(crate) unsafe fn give_parts(
+    exchange: &mut Exchange<'_>,
+    parts: Parts<'_>,
+    input: *const u8,
+    start: usize,
+    region: usize,
+) -> Result<Slots, EnqueueError> {
+    let peers = exchange.peers();
+    exchange.meet(region * exchange.world() as usize, |own| {
+        for peer in peers {
+            let theirs = piece(parts.range(peer), start, region);
+            // SAFETY: inside the input, and a region of a slot that no one else touches now.
+            unsafe {
+                let to = own.add(peer as usize * region);
+                copy(input.add(theirs.start), to, theirs.len());
+            }
+        }
+    })
 }
 
 #[cfg(test)]

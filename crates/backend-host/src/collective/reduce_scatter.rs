@@ -3,7 +3,7 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
-use super::parts::{Parts, piece, windows};
+use super::parts::{Parts, give_parts, piece, windows};
 use crate::exchange::Exchange;
 use crate::reduce::{Sources, Target, reduce};
 
@@ -13,36 +13,28 @@ use crate::reduce::{Sources, Target, reduce};
 pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
-    mut exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
-    let (rank, world, region) = (exchange.rank(), exchange.world(), exchange.layout().region());
+    let (rank, world) = (exchange.rank(), exchange.world());
     let parts = Parts::of(call, world);
     let mine = parts.range(rank);
+    let region = exchange.region(parts.longest());
     for start in windows(parts.longest(), region) {
-        let slots = exchange.meet(|own| {
-            for peer in (0..world).filter(|peer| *peer != rank) {
-                let theirs = piece(parts.range(peer), start, region);
-                // SAFETY: inside the input, and a region of a slot that no one else touches now.
-                unsafe {
-                    own.add(peer as usize * region)
-                        .copy_from_nonoverlapping(buffers.input.add(theirs.start), theirs.len());
-                }
-            }
-        })?;
+        // SAFETY: the input, and regions of a slot.
+        let slots = unsafe { give_parts(exchange, parts, buffers.input, start, region) }?;
         let piece = piece(mine.clone(), start, region);
         let sources = Sources::new(world, |peer| {
             let slot = exchange.slot(slots, peer);
             // SAFETY: inside the input, and inside the slot.
             unsafe {
-                if peer == rank {
-                    buffers.input.add(piece.start)
-                } else {
-                    slot.add(rank as usize * region)
+                match peer == rank {
+                    true => buffers.input.add(piece.start),
+                    false => slot.add(rank as usize * region),
                 }
             }
         });
-        // SAFETY: every peer has filled this rank's region. If the output is this rank's part of
-        // the input, each element is read before it is written.
+        // SAFETY: every peer has filled this rank's region; inside the output, which in place
+        // begins where this rank's part of the input does.
         unsafe {
             let to = buffers.output.add(piece.start - mine.start);
             let target = Target { to, also: None, stream: false };

@@ -20,17 +20,23 @@
 //! the last step that used this slot: B's reads are ordered before B's release, B's release
 //! before A's acquire, and that before A's write. So two slots suffice, and nobody need say "I
 //! have read". The argument mentions neither calls nor ops: it holds across any sequence of them,
-//! as long as every rank takes the same number of steps, which the comparison of headers in the
-//! first step of each call sees to.
+//! as long as every rank takes the same number of steps, which the comparison in the first step
+//! of each call sees to.
 //!
-//! A word of step `s` cannot run ahead: its owner writes it next in step `s + 2`, after having
-//! seen that everyone published `s + 1`, hence after everyone left step `s`.
+//! # What a word holds
+//!
+//! The low half is the step's number modulo 2^32, the high half the *tag* of the call that its
+//! rank makes. A word of step `s` cannot run ahead: its owner writes it next in step `s + 2`, after
+//! having seen that everyone published `s + 1`, hence after everyone left step `s`. So whoever
+//! waits for `s` finds `s - 2` or `s` there, and the low half tells the two apart. If a peer is
+//! there with another tag, it makes another call: [`Steps::meet`] says so, at no cost, since
+//! the word is compared as one with the own.
 
 mod once;
 mod steps;
 
 pub use self::once::{Once, Posted};
-pub use self::steps::{Board, Patience, Step, Steps};
+pub use self::steps::{Board, Met, Patience, Step, Steps};
 
 /// A shared 64-bit word. The orders are part of the names, and a model that weakens them must
 /// fail.

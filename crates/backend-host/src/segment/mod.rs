@@ -72,9 +72,24 @@ impl Segment {
     }
 
     /// The words of rank `rank`'s call header for steps of this parity.
-    pub(crate) fn header(&self, rank: u32, parity: usize) -> [&AtomicU64; 4] {
-        let head = self.layout.head(rank, parity);
-        std::array::from_fn(|i| self.word(head + 8 * (1 + i)))
+    pub(crate) fn record(&self, rank: u32, parity: usize) -> [&AtomicU64; 4] {
+        let record = self.layout.record(rank, parity);
+        std::array::from_fn(|i| self.word(record + 8 * i))
+    }
+
+    /// The number of the call in whose step rank `rank` is, beside its arrival word.
+    pub(crate) fn seq(&self, rank: u32, parity: usize) -> &AtomicU64 {
+        self.word(self.layout.head(rank, parity) + 8)
+    }
+
+    /// What follows in the same cache line: [`layout::INLINE`] bytes of data, or one word.
+    pub(crate) fn inline(&self, rank: u32, parity: usize) -> *mut u8 {
+        self.at(self.layout.head(rank, parity) + 16)
+    }
+
+    /// The first of those bytes, as a word.
+    pub(crate) fn rest(&self, rank: u32, parity: usize) -> &AtomicU64 {
+        self.word(self.layout.head(rank, parity) + 16)
     }
 
     /// The data of a slot: [`Layout::chunk`] bytes, aligned to 64.
