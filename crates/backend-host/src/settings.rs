@@ -1,4 +1,4 @@
-//! What an operator can set for this backend: `host.chunk` and `host.shm_dir`.
+//! What an operator can set for this backend: `host.chunk`, `host.shm_dir` and `host.threads`.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,7 @@ const LEAST_CHUNK: u64 = 64 * MAX_WORLD as u64;
 const MOST_CHUNK: u64 = 64 * MIB;
 /// The slots that a core writes and reads in one step stay in its second-level cache.
 const DEFAULT_CHUNK: u64 = 256 * KIB;
+const MOST_THREADS: usize = 64;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
@@ -48,6 +49,21 @@ pub(crate) fn place(settings: &BackendSettings) -> Place {
     }
 }
 
+/// `host.threads`: how many threads of this rank, its caller included, move the bytes of a large
+/// message. It affects only speed, so ranks need not agree.
+#[cfg_attr(not(test), expect(dead_code, reason = "read once large windows are run by a team"))]
+pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
+    let Some(text) = settings.get("host.threads") else {
+        return Ok(1);
+    };
+    match text.parse() {
+        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        _ => Err(StepError::new(format!(
+            "setting host.threads is `{text}`: it must be a number from 1 to {MOST_THREADS}"
+        ))),
+    }
+}
+
 fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match text[digits.len()..].trim_start() {
@@ -57,4 +73,27 @@ fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use crossover_core::settings::BackendSettings;
+
+    use super::threads;
+
+    #[test]
+    fn threads_are_from_1_to_64() {
+        let asked = |text: &str| {
+            let mut settings = BackendSettings::default();
+            settings.values.insert("host.threads".to_owned(), text.to_owned());
+            threads(&settings).map_err(|e| e.0)
+        };
+        assert_eq!(threads(&BackendSettings::default()).ok(), Some(1));
+        assert_eq!((asked("1"), asked("64")), (Ok(1), Ok(64)));
+        for wrong in ["0", "65", "-1", "two", ""] {
+            let want =
+                format!("setting host.threads is `{wrong}`: it must be a number from 1 to 64");
+            assert_eq!(asked(wrong), Err(want));
+        }
+    }
 }

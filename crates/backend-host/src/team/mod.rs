@@ -134,8 +134,9 @@ impl Drop for Team {
     }
 }
 
-/// About as long as a few windows' rendezvous take.
-const PAUSES: u32 = 100;
+/// About as long as it takes to sleep and be woken, a few microseconds: so, whatever comes, waiting
+/// costs at most twice what it had to.
+const PAUSES: u32 = 300;
 
 /// What a part panicked with.
 type Panic = Box<dyn Any + Send>;
