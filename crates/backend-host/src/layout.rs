@@ -4,7 +4,7 @@
 //! 0      token            nonce, world, layout version, chunk: written by rank 0 before anyone maps
 //! 128    verdict word     0 none, 1 being written, 2 written
 //! 256    verdict          the encoded verdict
-//! 2048   status lines     per rank 128 B: closed word, mark of set-up
+//! 2048   status lines     per rank 128 B: closed word, mark of set-up, bell
 //! 4096   slots            per rank two, by step parity: head (64 B), the chunk, record (64 B)
 //! ```
 //!
@@ -18,11 +18,13 @@
 //! an earlier store whose address has the same low 12 bits. So the one must not be just ahead of the
 //! other, and the ranks' slots must not crowd into one set of a cache.
 
+use crate::wait::SharedBell;
+
 /// Most ranks of a group.
 pub(crate) const MAX_WORLD: u32 = 16;
 
 /// Changes whenever anything on this page does.
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 
 /// Bytes of data that fit into a slot's head.
 pub(crate) const INLINE: usize = HEAD - 2 * size_of::<u64>();
@@ -43,6 +45,7 @@ const SPREAD: usize = MAX_WORLD as usize * 2 * LINE;
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 
+const _: () = assert!(16 + size_of::<SharedBell>() <= STATUS_LINE);
 const _: () = assert!(STATUS + MAX_WORLD as usize * STATUS_LINE <= SLOTS);
 
 /// The number of ranks and the bytes of a chunk: all that the layout depends on.
@@ -63,6 +66,12 @@ impl Layout {
     pub(crate) fn closed(self, rank: u32) -> usize {
         self.checked(rank);
         STATUS + rank as usize * STATUS_LINE
+    }
+
+    /// What rank `rank`'s peers sleep over. While the group runs they alone write in this line, and
+    /// only to sleep: the rank itself, which looks after each step, has it at hand.
+    pub(crate) fn bell(self, rank: u32) -> usize {
+        self.mark(rank) + 8
     }
 
     /// Where rank `rank` proves, at set-up, that its writes are seen.

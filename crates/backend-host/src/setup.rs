@@ -17,7 +17,7 @@ use crate::protocol::Steps;
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
-use crate::wait::Habits;
+use crate::wait::{Habits, register};
 
 /// Backend `host`, before it is bound to a group.
 pub struct Host;
@@ -42,6 +42,8 @@ pub(crate) fn open<'g>(
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
 
+    let fenced = setup.all("register for memory barriers", Local::new(register()))?;
+
     let layout = Layout { world: setup.world(), chunk: *chunk.get() as usize };
     let token = Token { nonce: nonces.get()[0], layout };
     let made =
@@ -57,17 +59,24 @@ pub(crate) fn open<'g>(
             prove(here, token, mapped)
         })?;
 
-    let processors = count_processors(processors.get());
+    let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
     let session = proven.zip(setup.rank()).map(move |((segment, liveness, deadline), rank)| {
         if rank == 0 {
             let (bytes, chunk) = (layout.bytes(), layout.chunk);
-            tracing::debug!(target: "crossover::host", bytes, chunk, processors, "segment ready");
+            tracing::debug!(
+                target: "crossover::host",
+                bytes,
+                chunk,
+                processors,
+                fenced,
+                "segment ready"
+            );
         }
         HostSession {
             segment: Arc::new(segment),
             liveness,
             steps: Steps::new(rank, layout.world),
-            habits: Habits::new(rank, layout.world, processors, deadline),
+            habits: Habits::new(rank, layout.world, processors, fenced, deadline),
         }
     });
     let capacity = chunk.map(|_| u64::MAX);

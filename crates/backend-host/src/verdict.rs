@@ -7,7 +7,7 @@ use crossover_core::backend::EnqueueError;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::VERDICT_BYTES;
-use crate::protocol::Posted;
+use crate::protocol::{Posted, ring};
 use crate::segment::Segment;
 
 /// [`EnqueueError`] as it travels; an abort's step and call are the reader's own, since who
@@ -66,11 +66,15 @@ const PATIENCE: u32 = 1000;
 
 fn post(segment: &Segment, verdict: &Verdict) -> Posted {
     let bytes = postcard::to_stdvec(verdict).unwrap_or_default();
-    segment.verdict_word().post(|| {
+    let posted = segment.verdict_word().post(|| {
         let n = bytes.len().min(VERDICT_BYTES);
         // SAFETY: inside the mapping, and this rank alone was given the right to write here.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), segment.verdict(), n) };
-    })
+    });
+    if posted == Posted::Ours {
+        (0..segment.layout().world).for_each(|rank| ring(segment.bell(rank)));
+    }
+    posted
 }
 
 #[cold]

@@ -33,9 +33,11 @@
 //! the word is compared as one with the own.
 
 mod once;
+mod sleep;
 mod steps;
 
 pub use self::once::{Once, Posted};
+pub use self::sleep::{Bell, ring, ring_if_marked, sleep_unless};
 pub use self::steps::{Board, Met, Patience, Step, Steps};
 
 /// A shared 64-bit word. The orders are part of the names, and a model that weakens them must

@@ -9,6 +9,11 @@ pub trait Board {
 
     /// The word that `rank` alone writes, for steps of this parity. Starts at 0.
     fn arrival(&self, rank: u32, parity: usize) -> &Self::Word;
+
+    /// Called each time that `rank`, this one, has published. Where ranks sleep it wakes them:
+    /// [`ring_if_marked`](super::ring_if_marked).
+    #[inline]
+    fn after_publish(&self, _rank: u32) {}
 }
 
 /// How to wait.
@@ -98,6 +103,7 @@ impl Steps {
     #[inline]
     pub fn publish<B: Board>(&self, step: Step, board: &B) {
         board.arrival(self.rank, step.parity()).store_release(step.word());
+        board.after_publish(self.rank);
     }
 
     /// Waits until every peer has published the step. Afterwards the peers' slots of its parity may

@@ -10,7 +10,8 @@ use crossover_core::agreement::StepError;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::layout::{self, Layout};
-use crate::protocol::{Board, Once};
+use crate::protocol::{Board, Once, ring_if_marked};
+use crate::wait::SharedBell;
 
 pub(crate) use self::create::{Token, create};
 
@@ -107,6 +108,14 @@ impl Segment {
         self.word(self.layout.mark(rank))
     }
 
+    /// What the peers of this rank sleep over.
+    #[inline]
+    pub(crate) fn bell(&self, rank: u32) -> &SharedBell {
+        let bell = self.at(self.layout.bell(rank)).cast::<SharedBell>();
+        // SAFETY: inside the mapping, aligned by the layout, and accessed as atomics only.
+        unsafe { &*bell }
+    }
+
     /// Who may write the verdict.
     pub(crate) fn verdict_word(&self) -> Once<'_, AtomicU64> {
         Once(self.word(layout::VERDICT_WORD))
@@ -138,6 +147,11 @@ impl Board for Segment {
     #[inline]
     fn arrival(&self, rank: u32, parity: usize) -> &AtomicU64 {
         self.word(self.layout.head(rank, parity))
+    }
+
+    #[inline]
+    fn after_publish(&self, rank: u32) {
+        ring_if_marked(self.bell(rank));
     }
 }
 

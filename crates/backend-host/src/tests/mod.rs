@@ -6,6 +6,7 @@ mod ends;
 mod numerics;
 mod places;
 mod sequences;
+mod waits;
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,46 +1,21 @@
-//! How a rank waits: a bounded number of pauses, then giving its processor away, then sleeping in
-//! growing steps; and what it looks at meanwhile, so that no wait outlasts its reason.
+//! How a rank waits: it looks a bounded number of times, then gives its processor away, then sleeps
+//! until the awaited rank wakes it; and what it looks at meanwhile, so that no wait outlasts its
+//! reason.
 
-use std::cell::Cell;
+mod bell;
+mod habits;
+
 use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
 
 use crate::liveness::Liveness;
-use crate::protocol::{Board, Patience, Step};
+use crate::protocol::{Board, Patience, Step, sleep_unless};
 use crate::segment::Segment;
 use crate::verdict;
 
-/// What does not change from wait to wait.
-pub(crate) struct Habits {
-    pub(crate) rank: u32,
-    /// Pauses before the first system call.
-    pub(crate) spins: u32,
-    /// The longest wait.
-    pub(crate) deadline: Duration,
-    /// Waits that were not over after the pauses.
-    long: Cell<u32>,
-}
-
-impl Habits {
-    /// Ranks that have a processor each are worth spinning for, a few microseconds: what a small
-    /// call takes. Longer costs more than it gains, since two ranks can find themselves on one
-    /// processor all the same, and then each wait lasts as long as the spinning. Where they must
-    /// share, spinning only keeps the awaited rank from running. It affects nothing but the
-    /// waiting, so ranks need not agree.
-    pub(crate) fn new(rank: u32, world: u32, processors: usize, deadline: Duration) -> Self {
-        let spins = if world as usize <= processors { 100 } else { 16 };
-        Habits { rank, spins, deadline, long: Cell::new(0) }
-    }
-
-    /// Two ranks that yield to each other on one processor never sleep, and a scheduler places a
-    /// thread when it wakes: so now and then, after pauses that did not help, a rank naps for a
-    /// moment and wakes where there is room.
-    fn is_time_to_move(&self) -> bool {
-        self.long.set(self.long.get().wrapping_add(1));
-        self.long.get().is_multiple_of(256)
-    }
-}
+pub(crate) use self::bell::{SharedBell, register};
+pub(crate) use self::habits::Habits;
 
 /// One wait, for all peers of one step.
 pub(crate) struct Wait<'a, S: Fn() -> String> {
@@ -50,7 +25,7 @@ pub(crate) struct Wait<'a, S: Fn() -> String> {
     /// Where this rank is, in words: made only if it is needed.
     place: S,
     seq: u64,
-    pauses: u32,
+    looks: u32,
     since: Option<Instant>,
 }
 
@@ -62,7 +37,7 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
         place: S,
         seq: u64,
     ) -> Self {
-        Wait { habits, segment, liveness, place, seq, pauses: 0, since: None }
+        Wait { habits, segment, liveness, place, seq, looks: 0, since: None }
     }
 
     #[cold]
@@ -81,7 +56,7 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
             std::thread::sleep(Duration::from_nanos(1));
             return Ok(());
         }
-        if waited < YIELDING {
+        if waited < self.habits.yielding {
             rustix::thread::sched_yield();
             return Ok(());
         }
@@ -96,10 +71,18 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
                 return Err(EnqueueError::Late { step, seq: self.seq, ranks, waited });
             }
         }
-        // A nap is an eighth of the wait so far: late by at most that much, and by a millisecond.
-        let left = self.habits.deadline.saturating_sub(waited);
-        std::thread::sleep((waited / 8).min(LONGEST_NAP).min(left));
+        self.sleep(step, waited);
         Ok(())
+    }
+
+    /// Sleeps until an awaited rank publishes or the group ends; or for a while, to look around.
+    fn sleep(&self, step: Step, waited: Duration) {
+        let Some(rank) = self.missing(step).next() else { return };
+        let is_over = || {
+            step.reached(self.segment.arrival(rank, step.parity()))
+                || self.segment.verdict_word().is_written()
+        };
+        sleep_unless(self.segment.bell(rank), || self.habits.fence_all(waited), is_over);
     }
 
     /// An awaited peer that will never come. A word is looked at again after its owner was found
@@ -134,19 +117,19 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
     }
 }
 
-const YIELDING: Duration = Duration::from_millis(1);
-const LONGEST_NAP: Duration = Duration::from_millis(1);
-
 impl<S: Fn() -> String> Patience for Wait<'_, S> {
     type Error = EnqueueError;
 
     #[inline]
     fn pause(&mut self, step: Step) -> Result<(), EnqueueError> {
-        if self.pauses < self.habits.spins {
-            self.pauses += 1;
-            std::hint::spin_loop();
-            return Ok(());
+        let Habits { looks, pauses, .. } = *self.habits;
+        if self.looks >= looks + pauses {
+            return self.slow(step);
         }
-        self.slow(step)
+        self.looks += 1;
+        if self.looks > looks {
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 }
