@@ -171,6 +171,14 @@ fn thread_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+/// As a session is.
+#[test]
+fn a_team_can_go_to_another_thread() {
+    let mut team = Team::new(2, None).unwrap();
+    let ran = std::thread::spawn(move || who(&mut team, 2).len()).join();
+    assert_eq!(ran.unwrap(), 2);
+}
+
 #[test]
 fn drop_ends_the_workers() {
     let alive = || std::fs::read_dir("/proc/self/task").unwrap().flatten();
