@@ -4,11 +4,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::call::CallSig;
+use crossover_core::call::{CallSig, Op, Split};
+use rustix::io::Errno;
 
-use crate::eligibility::{DESCRIPTOR, TWO_SHOT};
+use crate::eligibility::{DESCRIPTOR, ONE_SHOT, TWO_SHOT};
 use crate::header::Header;
-use crate::layout::{INLINE, Layout};
+use crate::layout::{INLINE, Layout, MAX_WORLD};
 use crate::memory;
 use crate::mismatch;
 use crate::protocol::{Met, Step};
@@ -41,8 +42,7 @@ pub(crate) enum Room {
 
 impl Room {
     pub(crate) fn of(algorithm: usize, call: &CallSig<'_>) -> Self {
-        use crossover_core::call::{Op, Split};
-        let one_step = algorithm != TWO_SHOT || call.op != Op::AllReduce;
+        let one_step = algorithm == ONE_SHOT || algorithm == TWO_SHOT && call.op != Op::AllReduce;
         match one_step && call.bytes() <= INLINE as u64 && matches!(call.split, Split::Even) {
             true => Room::Inline,
             false => Room::Chunk,
@@ -138,7 +138,7 @@ impl<'a> Exchange<'a> {
     /// have made different calls.
     #[inline]
     pub(crate) fn wait(&mut self, Given(step): Given) -> Result<Slots, EnqueueError> {
-        let HostSession { segment, liveness, steps, habits } = &*self.session;
+        let HostSession { segment, liveness, steps, habits, .. } = &*self.session;
         self.met += 1;
         let (header, met) = (self.header, self.met);
         let place = || place(header, met);
@@ -172,6 +172,70 @@ impl<'a> Exchange<'a> {
             Room::Inline => self.session.segment.inline(rank, slots.parity),
             Room::Chunk => self.session.segment.data(rank, slots.parity),
         }
+    }
+
+    /// Gives two addresses and waits for those of every rank.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::wait`].
+    pub(crate) fn meet_at(
+        &mut self,
+        input: *const u8,
+        output: *mut u8,
+    ) -> Result<impl Fn(u32) -> (u64, u64) + use<>, EnqueueError> {
+        let mine = [input as u64, output as u64];
+        // SAFETY: a slot that no one else touches now, aligned to 64.
+        let slots =
+            self.meet(size_of_val(&mine), |own| unsafe { own.cast::<[u64; 2]>().write(mine) })?;
+        let mut all = [[0; 2]; MAX_WORLD as usize];
+        for (rank, told) in (0..self.world()).zip(&mut all) {
+            // SAFETY: every rank has written two addresses to its slot.
+            *told = unsafe { self.slot(slots, rank).cast::<[u64; 2]>().read() };
+        }
+        Ok(move |rank| all[rank as usize].into())
+    }
+
+    /// Copies from a peer's own memory.
+    ///
+    /// # Errors
+    ///
+    /// The peer is gone, or has no such memory.
+    ///
+    /// # Safety
+    ///
+    /// `len` bytes can be written at `to`.
+    pub(crate) unsafe fn read(
+        &self,
+        peer: u32,
+        from: u64,
+        to: *mut u8,
+        len: usize,
+    ) -> Result<(), EnqueueError> {
+        let reach = self.session.reach.as_ref().expect("chosen only where the group has it");
+        // SAFETY: the caller's.
+        unsafe { reach.read(peer, from, to, len) }.map_err(|errno| {
+            let (step, seq) = (place(self.header, self.met), self.header.seq());
+            match errno {
+                Errno::SRCH => {
+                    let how = "its process ended while its memory was read".to_owned();
+                    EnqueueError::Lost { step, seq, rank: peer, how }
+                }
+                errno => EnqueueError::Vendor {
+                    step,
+                    seq,
+                    call: "process_vm_readv",
+                    text: format!("{len} B of rank {peer}: {errno}"),
+                },
+            }
+        })
+    }
+
+    /// Memory of this rank's own: a region for each rank, and the bytes of a region.
+    pub(crate) fn scratch(&mut self) -> (*mut u8, usize) {
+        let scratch = &mut self.session.scratch;
+        let region = scratch.len() / self.session.segment.layout().world as usize;
+        (scratch.as_mut_ptr(), region / 64 * 64)
     }
 
     /// Takes possession of the cache lines that the next step will write, while nobody waits for

@@ -26,6 +26,12 @@ pub(crate) const MAX_WORLD: u32 = 16;
 /// Changes whenever anything on this page does.
 pub(crate) const VERSION: u64 = 3;
 
+/// The words of a slot's head, in bytes from the slot's data: the arrival word, the call's number,
+/// and the first of [`INLINE`] bytes.
+pub(crate) const ARRIVAL: isize = -(HEAD as isize);
+pub(crate) const SEQ: isize = ARRIVAL + 8;
+pub(crate) const REST: isize = SEQ + 8;
+
 /// Bytes of data that fit into a slot's head.
 pub(crate) const INLINE: usize = HEAD - 2 * size_of::<u64>();
 
@@ -79,24 +85,14 @@ impl Layout {
         self.closed(rank) + 8
     }
 
-    /// The head of rank `rank`'s slot for steps of this parity: its arrival word, the call's
-    /// number, then [`INLINE`] bytes.
-    pub(crate) fn head(self, rank: u32, parity: usize) -> usize {
-        self.data(rank, parity) - HEAD
-    }
-
-    /// The data of rank `rank`'s slot for steps of this parity: `chunk` bytes.
+    /// The data of rank `rank`'s slot for steps of this parity: `chunk` bytes. In front of it is the
+    /// head, behind it the record.
     pub(crate) fn data(self, rank: u32, parity: usize) -> usize {
         self.checked(rank);
         assert!(parity < 2, "a parity is 0 or 1");
         let rank = rank as usize;
         SLOTS + SPREAD.next_multiple_of(PAGE) + (2 * rank + parity) * self.stride()
             - (LINE + 2 * LINE * rank)
-    }
-
-    /// The record of rank `rank`'s slot for steps of this parity.
-    pub(crate) fn record(self, rank: u32, parity: usize) -> usize {
-        self.data(rank, parity) + self.chunk
     }
 
     fn stride(self) -> usize {
@@ -119,12 +115,10 @@ mod tests {
                 let layout = Layout { world, chunk };
                 let mut next = layout.closed(world - 1) + STATUS_LINE;
                 for (rank, parity) in (0..world).flat_map(|rank| [(rank, 0), (rank, 1)]) {
-                    let head = layout.head(rank, parity);
+                    let head = layout.data(rank, parity) - HEAD;
                     assert!(head >= next, "{world} {chunk} {rank} {parity}");
                     assert!(head.is_multiple_of(2 * LINE));
-                    assert_eq!(layout.data(rank, parity), head + HEAD);
-                    assert_eq!(layout.record(rank, parity), head + HEAD + chunk);
-                    next = layout.record(rank, parity) + RECORD;
+                    next = head + HEAD + chunk + RECORD;
                 }
                 assert!(next <= layout.bytes());
             }

@@ -12,7 +12,7 @@
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
 //! model checkers run the very same code; `wait` is how long a rank is patient, `liveness` and
 //! `verdict` how a wait ends when it cannot end well; `segment` and `layout` are the memory;
-//! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, and
+//! `reach` reads peers' own memory; `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, and
 //! [`team`] the threads of a rank that do it.
 
 mod collective;
@@ -24,6 +24,7 @@ mod liveness;
 mod memory;
 mod mismatch;
 pub mod protocol;
+mod reach;
 mod reduce;
 mod segment;
 mod session;

@@ -11,6 +11,7 @@ use crate::exchange::{Exchange, Room};
 use crate::header::Header;
 use crate::liveness::Liveness;
 use crate::protocol::Steps;
+use crate::reach::Reach;
 use crate::segment::Segment;
 use crate::verdict;
 use crate::wait::Habits;
@@ -22,6 +23,10 @@ pub(crate) struct HostSession {
     pub(crate) liveness: Liveness,
     pub(crate) steps: Steps,
     pub(crate) habits: Habits,
+    /// If the group's processes may read one another's memory.
+    pub(crate) reach: Option<Reach>,
+    /// Where pieces of peers' inputs are read to.
+    pub(crate) scratch: Box<[u8]>,
 }
 
 impl Session for HostSession {

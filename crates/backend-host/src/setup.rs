@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError};
-use crossover_core::backend::{Backend, Ready, Session};
+use crossover_core::backend::{Backend, Lack, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
+use crate::eligibility::DIRECT;
 use crate::layout::Layout;
 use crate::liveness::{self, Alive, Liveness};
 use crate::protocol::Steps;
+use crate::reach::{Place, Reach};
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
@@ -28,15 +30,17 @@ impl Backend for Host {
         setup: &mut Setup<'g>,
         _facts: &GroupFacts,
     ) -> Result<Ready<'g>, SetupError> {
-        let (session, capacity) = open(setup)?;
-        Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
+        let (session, capacity, unread) = open(setup)?;
+        let lacks = unread
+            .map(|why| why.into_iter().map(|why| Lack { algorithm: DIRECT as u16, why }).collect());
+        let session = session.map(|s| Box::new(s) as Box<dyn Session>);
+        Ok(Ready { session, capacity, lacks })
     }
 }
 
-/// The session, and the most input bytes of a call: any, since payloads travel in chunks.
-pub(crate) fn open<'g>(
-    setup: &mut Setup<'g>,
-) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
+/// The session; the most input bytes of a call: any, since payloads travel in chunks; and why ranks
+/// cannot read one another's memory, if they cannot.
+pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> {
     let asked = setup.read("read its host settings", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
@@ -59,8 +63,15 @@ pub(crate) fn open<'g>(
             prove(here, token, mapped)
         })?;
 
+    let told = setup.exchange("tell where its memory is", nothing(), |_, ()| Ok(Place::here()))?;
+    let told = told.into_inner();
+    let (reach, unread) =
+        setup
+            .try_step("read the other ranks' memory", nothing(), move |_, ()| Reach::new(&told))?;
+
     let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
-    let session = proven.zip(setup.rank()).map(move |((segment, liveness, deadline), rank)| {
+    let session = proven.zip(reach).zip(setup.rank()).map(move |((proven, reach), rank)| {
+        let (segment, liveness, deadline) = proven;
         if rank == 0 {
             let (bytes, chunk) = (layout.bytes(), layout.chunk);
             tracing::debug!(
@@ -77,11 +88,18 @@ pub(crate) fn open<'g>(
             liveness,
             steps: Steps::new(rank, layout.world),
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
+            reach,
+            scratch: vec![0; SCRATCH].into(),
         }
     });
     let capacity = chunk.map(|_| u64::MAX);
-    Ok((session, capacity))
+    Ok((session, capacity, unread))
 }
+
+/// Pieces of all ranks' inputs, while they are reduced, stay in a second-level cache.
+const SCRATCH: usize = 256 * 1024; // size: of this rank's own memory
+
+pub(crate) type Opened<'g> = (Local<HostSession>, Agreed<'g, u64>, Agreed<'g, Option<String>>);
 
 fn nothing() -> Local<()> {
     Local::new(())

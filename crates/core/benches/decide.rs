@@ -103,7 +103,7 @@ fn compile(policy: &Policy, world: u32) -> Plan {
         caps: Caps::ALL,
         llc_bytes: 0,
     };
-    let offer = Offer { descriptor: &BACKEND, state: OfferState::Open { capacity: u64::MAX } };
+    let offer = Offer { descriptor: &BACKEND, state: OfferState::open(u64::MAX) };
     Plan::compile(group, Contract::DEFAULT, policy, vec![offer])
 }
 

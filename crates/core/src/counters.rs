@@ -52,9 +52,8 @@ impl Counters {
         Counters { targets, first, cells }
     }
 
-    /// Counts a call, and says whether it is the first of its cell. Its caller holds the
-    /// communicator's lock, so a load and a store suffice.
-    pub(crate) fn count(&self, op: Op, choice: Choice, bytes: u64) -> bool {
+    /// The cell that counts such calls.
+    pub(crate) fn cell(&self, op: Op, choice: Choice, bytes: u64) -> usize {
         let target = match choice {
             Choice::Copy => 0,
             Choice::Serve { offer, algorithm, .. } => {
@@ -62,7 +61,13 @@ impl Counters {
             }
         };
         let bucket = (u64::BITS - bytes.leading_zeros()) as usize;
-        let cell = &self.cells[(target * Op::ALL.len() + op as usize) * BUCKETS + bucket];
+        (target * Op::ALL.len() + op as usize) * BUCKETS + bucket
+    }
+
+    /// Counts a call in its cell, and says whether it is the first there. Its caller holds the
+    /// communicator's lock, so a load and a store suffice.
+    pub(crate) fn count(&self, cell: usize, bytes: u64) -> bool {
+        let cell = &self.cells[cell];
         let before = cell.calls.load(Relaxed);
         cell.calls.store(before + 1, Relaxed);
         cell.bytes.store(cell.bytes.load(Relaxed) + bytes, Relaxed);

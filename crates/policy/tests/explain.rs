@@ -38,7 +38,7 @@ fn group() -> GroupProfile {
 }
 
 fn plan() -> Plan {
-    let open = |descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } };
+    let open = |descriptor| Offer { descriptor, state: OfferState::open(u64::MAX) };
     let offers = vec![open(&HOST), open(&IPC), open(&NVLS)];
     let policy = isolated(&[POLICY]).unwrap().policy;
     Plan::compile(group(), Contract::DEFAULT, &policy, offers)

@@ -36,7 +36,7 @@ fn plan(policy: &Policy, capacity: u64, determinism: Determinism) -> Plan {
         caps: Caps::NONE,
         llc_bytes: 0,
     };
-    let offer = Offer { descriptor: &LOOSE, state: OfferState::Open { capacity } };
+    let offer = Offer { descriptor: &LOOSE, state: OfferState::open(capacity) };
     let contract = Contract { determinism, accept: Deviations::NONE };
     Plan::compile(group, contract, policy, vec![offer])
 }

@@ -106,7 +106,7 @@ proptest! {
             caps: Caps::NONE,
             llc_bytes: 0,
         };
-        let offer = Offer { descriptor: &MIXED, state: OfferState::Open { capacity: CAPACITY } };
+        let offer = Offer { descriptor: &MIXED, state: OfferState::open(CAPACITY) };
         let policy = Policy::new(Contract::DEFAULT, rules);
         let plan = Plan::compile(group, Contract::DEFAULT, &policy, vec![offer]);
         let narrowed = Contract { determinism: Determinism::SizeInvariant, ..Contract::DEFAULT };

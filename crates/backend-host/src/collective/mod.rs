@@ -10,13 +10,14 @@ mod all_gather;
 mod all_reduce;
 mod all_to_all;
 mod broadcast;
+mod direct;
 mod parts;
 mod reduce_scatter;
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Op};
 
-use crate::eligibility::{ONE_SHOT, TWO_SHOT};
+use crate::eligibility::{DIRECT, TWO_SHOT};
 use crate::exchange::Exchange;
 
 /// Runs a call.
@@ -31,16 +32,19 @@ pub(crate) unsafe fn run(
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
 ) -> Result<(), EnqueueError> {
-    debug_assert!([ONE_SHOT, TWO_SHOT].contains(&algorithm));
     // SAFETY: the caller's promise about the buffers is passed on as it is.
     unsafe {
-        match call.op {
-            Op::AllReduce if algorithm == TWO_SHOT => all_reduce::two_shot(call, buffers, exchange),
-            Op::AllReduce => all_reduce::one_shot(call, buffers, exchange),
-            Op::AllGather => all_gather::run(call, buffers, exchange),
-            Op::ReduceScatter => reduce_scatter::run(call, buffers, exchange),
-            Op::Broadcast => broadcast::run(call, buffers, exchange),
-            Op::AllToAll => all_to_all::run(call, buffers, exchange),
+        match (call.op, algorithm) {
+            (Op::AllReduce, TWO_SHOT) => all_reduce::two_shot(call, buffers, exchange),
+            (Op::AllReduce, DIRECT) => all_reduce::direct(call, buffers, exchange),
+            (Op::AllReduce, _) => all_reduce::one_shot(call, buffers, exchange),
+            (Op::AllGather, DIRECT) => direct::all_gather(call, buffers, exchange),
+            (Op::AllGather, _) => all_gather::run(call, buffers, exchange),
+            (Op::ReduceScatter, DIRECT) => direct::reduce_scatter(call, buffers, exchange),
+            (Op::ReduceScatter, _) => reduce_scatter::run(call, buffers, exchange),
+            (Op::Broadcast, DIRECT) => direct::broadcast(call, buffers, exchange),
+            (Op::Broadcast, _) => broadcast::run(call, buffers, exchange),
+            (Op::AllToAll, _) => all_to_all::run(call, buffers, exchange),
         }
     }
 }

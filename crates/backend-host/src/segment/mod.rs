@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use crossover_core::agreement::StepError;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::layout::{self, Layout};
+use crate::layout::{self, ARRIVAL, Layout, MAX_WORLD, REST, SEQ};
 use crate::protocol::{Board, Once, ring_if_marked};
 use crate::wait::SharedBell;
 
@@ -20,6 +20,8 @@ pub(crate) use self::create::{Token, create};
 pub(crate) struct Segment {
     base: NonNull<u8>,
     layout: Layout,
+    /// Where each rank's two slots have their data: looked up several times a call.
+    data: [[NonNull<u8>; 2]; MAX_WORLD as usize],
 }
 
 // SAFETY: the mapping belongs to the value and may be used from any thread; who may touch which
@@ -57,7 +59,13 @@ impl Segment {
         }
         .map_err(|e| failed(&format!("mmap of {bytes} B"), e))?;
         let base = NonNull::new(base.cast()).expect("the kernel maps nothing at 0 unasked");
-        let segment = Segment { base, layout };
+        let data = std::array::from_fn(|rank| {
+            // Places of ranks that do not exist are never looked up.
+            let rank = (rank as u32).min(layout.world - 1);
+            // SAFETY: every offset of the layout is inside the mapping.
+            [0, 1].map(|parity| unsafe { base.add(layout.data(rank, parity)) })
+        });
+        let segment = Segment { base, layout, data };
         let at = segment.at(layout::TOKEN).cast::<[u8; Token::BYTES]>();
         // SAFETY: inside the mapping; rank 0 wrote it before it passed the file on, nobody after.
         if unsafe { at.read() } != token.encode() {
@@ -73,29 +81,36 @@ impl Segment {
     }
 
     /// The words of rank `rank`'s call header for steps of this parity.
+    #[inline]
     pub(crate) fn record(&self, rank: u32, parity: usize) -> [&AtomicU64; 4] {
-        let record = self.layout.record(rank, parity);
-        std::array::from_fn(|i| self.word(record + 8 * i))
+        std::array::from_fn(|i| {
+            self.beside(rank, parity, self.layout.chunk as isize + 8 * i as isize)
+        })
     }
 
     /// The number of the call in whose step rank `rank` is, beside its arrival word.
+    #[inline]
     pub(crate) fn seq(&self, rank: u32, parity: usize) -> &AtomicU64 {
-        self.word(self.layout.head(rank, parity) + 8)
+        self.beside(rank, parity, SEQ)
     }
 
     /// What follows in the same cache line: [`layout::INLINE`] bytes of data, or one word.
+    #[inline]
     pub(crate) fn inline(&self, rank: u32, parity: usize) -> *mut u8 {
-        self.at(self.layout.head(rank, parity) + 16)
+        self.rest(rank, parity).as_ptr().cast()
     }
 
     /// The first of those bytes, as a word.
+    #[inline]
     pub(crate) fn rest(&self, rank: u32, parity: usize) -> &AtomicU64 {
-        self.word(self.layout.head(rank, parity) + 16)
+        self.beside(rank, parity, REST)
     }
 
     /// The data of a slot: [`Layout::chunk`] bytes, aligned to 64.
+    #[inline]
     pub(crate) fn data(&self, rank: u32, parity: usize) -> *mut u8 {
-        self.at(self.layout.data(rank, parity))
+        debug_assert!(rank < self.layout.world);
+        self.data[rank as usize][parity].as_ptr()
     }
 
     /// Nonzero once this rank has closed the group.
@@ -126,6 +141,14 @@ impl Segment {
         self.at(layout::VERDICT)
     }
 
+    /// The word so many bytes from the beginning of a slot's data.
+    #[inline]
+    fn beside(&self, rank: u32, parity: usize, bytes: isize) -> &AtomicU64 {
+        // SAFETY: inside the slot, aligned by the layout; where data may lie too, a call's steps
+        // use the place for one of both, alike on all ranks.
+        unsafe { &*self.data(rank, parity).offset(bytes).cast::<AtomicU64>() }
+    }
+
     fn word(&self, offset: usize) -> &AtomicU64 {
         let word = self.at(offset).cast::<AtomicU64>();
         debug_assert!(word.is_aligned());
@@ -139,6 +162,11 @@ impl Segment {
         // SAFETY: every offset comes from the layout, which checks ranks and parities.
         unsafe { self.base.as_ptr().add(offset) }
     }
+
+    #[inline]
+    fn after_publish(&self, rank: u32) {
+        ring_if_marked(self.bell(rank));
+    }
 }
 
 impl Board for Segment {
@@ -146,12 +174,7 @@ impl Board for Segment {
 
     #[inline]
     fn arrival(&self, rank: u32, parity: usize) -> &AtomicU64 {
-        self.word(self.layout.head(rank, parity))
-    }
-
-    #[inline]
-    fn after_publish(&self, rank: u32) {
-        ring_if_marked(self.bell(rank));
+        self.beside(rank, parity, ARRIVAL)
     }
 }
 

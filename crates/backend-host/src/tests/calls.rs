@@ -4,6 +4,7 @@ use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
 
 use super::data::{call, expected, input_bytes, random, run};
 use super::{group, settings};
+use crate::eligibility::DESCRIPTOR;
 
 #[test]
 fn every_op_and_dtype_around_the_borders_of_chunks() {
@@ -47,13 +48,18 @@ fn counts_per_rank_with_zeros_among_them() {
     check(3, &calls);
 }
 
-/// Runs the calls one after the other on one group, by both algorithms, in place and not, at
+/// Runs the calls one after the other on one group, by every algorithm, in place and not, at
 /// changing alignments and with new data each time.
 fn check(world: u32, calls: &[CallSig<'_>]) {
     group(world, &settings("1KiB"), |rank, mut session| {
         let mut seq = 0;
         for call in calls {
-            for (algorithm, in_place) in [(0, false), (0, true), (1, false), (1, true)] {
+            let ways =
+                [0, 1, 2].into_iter().flat_map(|algorithm| [(algorithm, false), (algorithm, true)]);
+            let takes = |algorithm: usize| {
+                DESCRIPTOR.algorithms[algorithm].eligibility.ops.contains(call.op)
+            };
+            for (algorithm, in_place) in ways.filter(|(algorithm, _)| takes(*algorithm)) {
                 seq += 1;
                 let inputs: Vec<Vec<u8>> = (0..world)
                     .map(|r| random(call.dtype, input_bytes(call, r), seq << 8 | u64::from(r)))

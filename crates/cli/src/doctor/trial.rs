@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossover_bootstrap::threads;
+use crossover_core::backend::Lack;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::ReduceOp;
 use crossover_core::communicator::Communicator;
@@ -87,7 +88,14 @@ fn try_rank(
     }
     group.close().map_err(|e| e.to_string())?;
     let offers = group.plan().offers().iter().map(|offer| match &offer.state {
-        OfferState::Open { .. } => format!("{} is open", offer.descriptor.id),
+        OfferState::Open { lacks, .. } => {
+            let algorithms = offer.descriptor.algorithms;
+            let lack =
+                |l: &Lack| (offer.descriptor.target(&algorithms[l.algorithm as usize]), &l.why);
+            let lacks =
+                lacks.iter().map(lack).map(|(target, why)| format!(", {target} is not: {why}"));
+            format!("{} is open{}", offer.descriptor.id, lacks.collect::<String>())
+        }
         OfferState::Unavailable(refusal) => format!("{} is not: {refusal}", offer.descriptor.id),
     });
     Ok(offers.collect::<Vec<_>>().join("; "))
