@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::{Agreed, Local, Setup, SetupError};
 use crate::bootstrap::ranks_in_words;
+use crate::bytes::size_text;
 use crate::call::{CallBuffers, CallSig};
 use crate::eligibility::Eligibility;
 use crate::facts::GroupFacts;
@@ -80,6 +81,8 @@ impl Param {
     pub fn in_words(&self, value: u64) -> String {
         match self.values {
             Values::Count { .. } => value.to_string(),
+            Values::Bytes { .. } if value == u64::MAX => "none".to_owned(),
+            Values::Bytes { .. } => size_text(value),
             Values::Words(words) => words.get(value as usize).unwrap_or(&"?").to_string(),
             Values::Flag => (value != 0).to_string(),
         }
@@ -95,6 +98,15 @@ pub enum Values {
         /// The least.
         min: u64,
         /// The most.
+        max: u64,
+    },
+    /// Bytes from `min` to `max`, such as `"64KiB"`; a policy can also write them as a share of the
+    /// last-level cache of the group's processors, `"llc/4"` or `"llc/4/world"`, which rounds down
+    /// to a value that can be, and leaves the default where the cache is not known. As itself.
+    Bytes {
+        /// The least.
+        min: u64,
+        /// The most; as a default, `u64::MAX` stands for no limit.
         max: u64,
     },
     /// One of these words. As its index.

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Param, Values};
+use crate::bytes::size_text;
 use crate::call::{CallKind, Dtypes, Modes, Op, Ops, ReduceOps};
 use crate::contract::Contract;
 use crate::digest::{Digest, digest};
@@ -175,9 +176,11 @@ pub struct Candidate {
 impl Candidate {
     /// What a session receives for a param of its algorithm. A value that the param cannot be leaves
     /// it at its default.
-    pub(crate) fn param(&self, param: &Param, world: u32) -> u64 {
+    pub(crate) fn param(&self, param: &Param, group: &GroupProfile) -> u64 {
         let stated = self.params.iter().find(|(name, _)| name == param.name);
-        stated.and_then(|(_, value)| value.resolve(param, world)).unwrap_or(param.default)
+        let stated =
+            stated.and_then(|(_, value)| value.resolve(param, group.world, group.llc_bytes));
+        stated.unwrap_or(param.default)
     }
 }
 
@@ -188,6 +191,15 @@ pub enum ParamValue {
     Count(u64),
     /// `"128/world"`: divided by the number of ranks, rounded down.
     PerWorld(u64),
+    /// `"64KiB"`
+    Bytes(u64),
+    /// `"llc/4"` or `"llc/4/world"`: a share of the last-level cache of a group's processors.
+    Cache {
+        /// 4; 1 for the whole cache.
+        parts: u64,
+        /// Divided by the number of ranks too.
+        per_world: bool,
+    },
     /// `"ring"`
     Word(String),
     /// `true`
@@ -199,6 +211,14 @@ impl fmt::Display for ParamValue {
         match self {
             ParamValue::Count(count) => write!(f, "{count}"),
             ParamValue::PerWorld(count) => write!(f, "{count}/world"),
+            ParamValue::Bytes(bytes) => f.write_str(&size_text(*bytes)),
+            ParamValue::Cache { parts, per_world } => {
+                f.write_str("llc")?;
+                if *parts != 1 {
+                    write!(f, "/{parts}")?;
+                }
+                f.write_str(if *per_world { "/world" } else { "" })
+            }
             ParamValue::Word(word) => f.write_str(word),
             ParamValue::Flag(yes) => write!(f, "{yes}"),
         }
@@ -206,14 +226,18 @@ impl fmt::Display for ParamValue {
 }
 
 impl ParamValue {
-    /// What a session receives for it in a group of `world`; `None` if the param cannot be that.
-    pub fn resolve(&self, param: &Param, world: u32) -> Option<u64> {
-        let within = |n: u64| match param.values {
-            Values::Count { min, max } => (min <= n && n <= max).then_some(n),
-            _ => None,
-        };
+    /// What a session receives for it in a group of `world` ranks whose processors have `llc` bytes of
+    /// last-level cache, 0 if that is not known; `None` if the param cannot be that, or not there.
+    pub fn resolve(&self, param: &Param, world: u32, llc: u64) -> Option<u64> {
         match (self, param.values) {
-            (ParamValue::Count(n), _) => within(*n),
+            (ParamValue::Count(n), Values::Count { min, max })
+            | (ParamValue::Bytes(n), Values::Bytes { min, max }) => {
+                (min <= *n && *n <= max).then_some(*n)
+            }
+            (ParamValue::Cache { parts, per_world }, Values::Bytes { min, max }) if llc > 0 => {
+                let ranks = if *per_world { u64::from(world) } else { 1 };
+                Some((llc / parts / ranks).clamp(min, max))
+            }
             // A share that no group of this size can have is the nearest that it can.
             (ParamValue::PerWorld(n), Values::Count { min, max }) => {
                 Some((n / u64::from(world)).clamp(min, max))

@@ -138,6 +138,7 @@ fn well_formed(descriptor: &Descriptor) -> Result<(), RegistryError> {
     };
     let fits = |p: &Param| match p.values {
         Values::Count { min, max } => (min..=max).contains(&p.default),
+        Values::Bytes { min, max } => (min..=max).contains(&p.default) || p.default == u64::MAX,
         Values::Words(words) => (p.default as usize) < words.len(),
         Values::Flag => p.default <= 1,
     };

@@ -258,6 +258,10 @@ fn values(param: &Param) -> Value {
             { "type": "integer", "minimum": min, "maximum": max },
             { "type": "string", "pattern": "^[0-9]+/world$" },
         ] }),
+        Values::Bytes { .. } => json!({ "anyOf": [
+            { "$ref": "#/$defs/size" },
+            { "type": "string", "pattern": "^llc(/[1-9][0-9]*)?(/world)?$" },
+        ] }),
         Values::Words(all) => words(all),
         Values::Flag => json!({ "type": "boolean" }),
     }

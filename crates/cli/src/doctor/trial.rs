@@ -89,12 +89,12 @@ fn try_rank(
     group.close().map_err(|e| e.to_string())?;
     let offers = group.plan().offers().iter().map(|offer| match &offer.state {
         OfferState::Open { lacks, .. } => {
-            let algorithms = offer.descriptor.algorithms;
-            let lack =
-                |l: &Lack| (offer.descriptor.target(&algorithms[l.algorithm as usize]), &l.why);
-            let lacks =
-                lacks.iter().map(lack).map(|(target, why)| format!(", {target} is not: {why}"));
-            format!("{} is open{}", offer.descriptor.id, lacks.collect::<String>())
+            let lacking = |lack: &Lack| {
+                let algorithm = &offer.descriptor.algorithms[lack.algorithm as usize];
+                format!(", but {} is not: {}", offer.descriptor.target(algorithm), lack.why)
+            };
+            let lacking: String = lacks.iter().map(lacking).collect();
+            format!("{} is open{lacking}", offer.descriptor.id)
         }
         OfferState::Unavailable(refusal) => format!("{} is not: {refusal}", offer.descriptor.id),
     });

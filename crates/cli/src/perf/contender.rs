@@ -2,7 +2,6 @@
 
 use crossover_core::call::Op;
 use crossover_core::communicator::Communicator;
-use crossover_core::plan::OfferState;
 
 use super::Args;
 use super::case::Case;

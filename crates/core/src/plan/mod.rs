@@ -124,7 +124,7 @@ impl Plan {
         offers: Vec<Offer>,
     ) -> Plan {
         let rules = policy.rules().to_vec();
-        let Bound { steps, of_rule, params } = bind(&rules, &offers, group.world);
+        let Bound { steps, of_rule, params } = bind(&rules, &offers, &group);
         let fits = |rule: &Rule| rule.when.fits_group(&group);
         let in_force = (0..).zip(&rules).filter(|(_, rule)| fits(rule)).map(|(at, _)| at);
         let mut plan = Plan {

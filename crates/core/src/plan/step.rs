@@ -1,6 +1,7 @@
 //! Candidates, bound to the algorithms that they name.
 
 use crate::call::Op;
+use crate::facts::GroupProfile;
 use crate::plan::Offer;
 use crate::policy::{Basis, ByteRange, Rule};
 
@@ -35,7 +36,7 @@ pub(super) struct Bound {
 }
 
 /// Binds every candidate of every rule to the algorithms it names, and its params to their values.
-pub(super) fn bind(rules: &[Rule], offers: &[Offer], world: u32) -> Bound {
+pub(super) fn bind(rules: &[Rule], offers: &[Offer], group: &GroupProfile) -> Bound {
     let mut bound = Bound { steps: Vec::new(), of_rule: Vec::new(), params: Vec::new() };
     let Bound { steps, of_rule, params } = &mut bound;
     for (rule, r) in rules.iter().enumerate() {
@@ -57,7 +58,7 @@ pub(super) fn bind(rules: &[Rule], offers: &[Offer], world: u32) -> Bound {
                 for (algorithm, a) in (0..).zip(o.descriptor.algorithms) {
                     if candidate.algorithm.as_deref().is_none_or(|name| name == a.name) {
                         let first = params.len() as u32;
-                        params.extend(a.params.iter().map(|p| candidate.param(p, world)));
+                        params.extend(a.params.iter().map(|p| candidate.param(p, group)));
                         steps.push(step(Some(offer), algorithm, first..params.len() as u32));
                     }
                 }

@@ -1,11 +1,13 @@
 //! `params`: what a candidate sets of its algorithm.
 
 use crossover_core::backend::{Algorithm, Param, Values};
+use crossover_core::bytes::size_text;
 use crossover_core::policy::ParamValue;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::reader::{Reader, in_order};
+use crate::bytes::parse_size;
 use crate::diagnostic::Code;
 use crate::suggest;
 use crate::target::Target;
@@ -48,13 +50,13 @@ pub(super) fn read(
     params
 }
 
-/// `16`, `"128/world"`, `"ring"` or `true`.
+/// `16`, `"64KiB"`, `"128/world"`, `"llc/4"`, `"ring"` or `true`.
 fn param_value(
     reader: &mut Reader<'_>,
     name: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Option<ParamValue> {
-    let want = "a number, a word, or true or false";
+    let want = "a number, a size, a word, or true or false";
     match value.get_ref() {
         DeValue::Boolean(flag) => Some(ParamValue::Flag(*flag)),
         DeValue::Integer(n) => match u64::from_str_radix(n.as_str(), n.radix()) {
@@ -64,16 +66,40 @@ fn param_value(
                 None
             }
         },
-        DeValue::String(text) => match text.strip_suffix("/world").map(str::parse) {
-            Some(Ok(count)) => Some(ParamValue::PerWorld(count)),
-            Some(Err(_)) => {
-                let message = format!("`{text}` is no share: write it as `\"128/world\"`");
+        DeValue::String(text) => match share(text) {
+            Some(Some(share)) => Some(share),
+            Some(None) => {
+                let message = format!(
+                    "`{text}` is no share: write it as `\"128/world\"`, or, of a cache, as \
+                     `\"llc/4\"` or `\"llc/4/world\"`"
+                );
                 reader.refuse(Code::Unknown, value.span(), message);
                 None
             }
-            None => Some(ParamValue::Word(text.to_string())),
+            None => Some(match parse_size(text) {
+                Ok(bytes) => ParamValue::Bytes(bytes),
+                Err(_) => ParamValue::Word(text.to_string()),
+            }),
         },
         _ => reader.mistyped(name, want, value),
+    }
+}
+
+/// `128/world`, `llc/4` or `llc/4/world`; `Some(None)` if it is meant as one and is none.
+fn share(text: &str) -> Option<Option<ParamValue>> {
+    let (of, per_world) = match text.strip_suffix("/world") {
+        Some(of) => (of, true),
+        None => (text, false),
+    };
+    let parts = |text: &str| text.parse().ok().filter(|parts| *parts > 0);
+    match of.strip_prefix("llc") {
+        Some("") => Some(Some(ParamValue::Cache { parts: 1, per_world })),
+        Some(rest) => {
+            let parts = rest.strip_prefix('/').and_then(parts);
+            Some(parts.map(|parts| ParamValue::Cache { parts, per_world }))
+        }
+        None if per_world => Some(of.parse().ok().map(ParamValue::PerWorld)),
+        None => None,
     }
 }
 
@@ -81,13 +107,19 @@ fn param_value(
 fn fits(value: &ParamValue, param: &Param) -> bool {
     match (value, param.values) {
         (ParamValue::PerWorld(count), Values::Count { min, .. }) => *count >= min,
-        _ => value.resolve(param, 1).is_some(),
+        (ParamValue::Cache { .. }, Values::Bytes { .. }) => true,
+        _ => value.resolve(param, 1, 0).is_some(),
     }
 }
 
 fn in_words(values: Values) -> String {
     match values {
         Values::Count { min, max } => format!("a number from {min} to {max}"),
+        Values::Bytes { min, max } => format!(
+            "bytes from {} to {}, such as `\"64KiB\"`, or a share of the cache, such as `\"llc/4\"`",
+            size_text(min),
+            size_text(max)
+        ),
         Values::Words(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             format!("one of {}", words.join(", "))

@@ -73,9 +73,7 @@ fn plan(view: &View<'_>, expect: &Expect) -> Plan {
             Some(Offer { state: OfferState::Open { capacity, .. }, .. }) => {
                 *capacity = (*capacity).max(known.room);
             }
-            _ => {
-                offers.push(Offer { descriptor, state: OfferState::open(known.room) })
-            }
+            _ => offers.push(Offer { descriptor, state: OfferState::open(known.room) }),
         }
     }
     let policy = &view.effective.policy;
