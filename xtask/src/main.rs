@@ -1,5 +1,6 @@
 //! `cargo xtask`: what the workspace needs beside cargo itself, one file a command.
 
+mod bench;
 mod model;
 mod test;
 mod tidy;
@@ -13,6 +14,9 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Task {
+    /// Measure this project beside other libraries of collectives
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Fetch the model of examples/tensor-parallel into target/models
     Model,
     /// Run every test; the model is fetched if it can be had
@@ -24,6 +28,7 @@ enum Task {
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     match Task::parse() {
+        Task::Bench(bench) => bench::run(root, bench),
         Task::Model => model::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),

@@ -14,8 +14,12 @@ mod bare;
 mod call;
 mod contender;
 mod data;
+mod floor;
 mod measure;
+mod memory;
 mod page;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::ops::RangeInclusive;
@@ -34,6 +38,9 @@ use crate::wait::{Wait, allowed, bind};
 
 /// The variable with the name of the file that the ranks share: in /dev/shm, and new for each run.
 const PAGE: &str = "PEERS_PAGE";
+
+/// No contender: the terms of the least times.
+const FLOOR: &str = "floor";
 
 /// Input bytes of a rank.
 const SIZES: [usize; 12] = [
@@ -54,7 +61,8 @@ const SIZES: [usize; 12] = [
 /// Measure collectives on this rank of a job
 #[derive(Parser)]
 struct Args {
-    /// `crossover`, `bare` (shared memory without a library), or an adapter's shared object
+    /// `crossover`, `bare` (shared memory without a library), an adapter's shared object, or `floor`:
+    /// what the machine allows
     contender: String,
     /// What the contender is called in the output; else as it was given
     #[arg(long)]
@@ -87,7 +95,7 @@ fn main() -> Result<()> {
     let page = Page::open(&path)?;
     let mut contender: Box<dyn Contender> = match args.contender.as_str() {
         "crossover" => Box::new(Crossover::form()?),
-        "bare" => Box::new(Bare::new(&page, place()?, processors.len())),
+        "bare" | FLOOR => Box::new(Bare::new(&page, place()?, processors.len())),
         adapter => Box::new(Library::load(adapter.as_ref())?),
     };
     let (rank, world) = (contender.rank(), contender.world());
@@ -96,6 +104,16 @@ fn main() -> Result<()> {
     seat.settle(&path)?;
     // Now, and not before: what a library finds out about the machine it has found out.
     bind(rank, &processors)?;
+    if args.contender == FLOOR {
+        let sizes: Vec<usize> = sizes_of(&args).collect();
+        return floor::measure(&mut seat, &sizes, |mut line| {
+            if rank == 0 {
+                line["ranks"] = world.into();
+                line["processors"] = processors.len().into();
+                println!("{line}");
+            }
+        });
+    }
 
     let mut all_right = true;
     for cell in cells(&args, world) {
@@ -111,12 +129,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+fn sizes_of(args: &Args) -> impl Iterator<Item = usize> {
+    SIZES.into_iter().filter(|bytes| args.sizes.contains(bytes))
+}
+
 fn cells(args: &Args, world: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &op in &args.ops {
         for &dtype in &args.dtypes {
-            let sizes = SIZES.iter().filter(|bytes| args.sizes.contains(bytes));
-            cells.extend(sizes.map(|&bytes| Cell { op, dtype, world, bytes }));
+            cells.extend(sizes_of(args).map(|bytes| Cell { op, dtype, world, bytes }));
         }
     }
     cells

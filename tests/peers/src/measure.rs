@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::call::{Cell, Op};
 use crate::contender::Contender;
 use crate::data;
+use crate::memory::Memory;
 use crate::page::Seat;
 
 /// Timed calls of a cell: as many as its time allows, and no fewer or more than these.
@@ -138,16 +139,16 @@ impl Run<'_, '_> {
 
 /// A rank's memory for one cell.
 struct Buffers {
-    input: Aligned,
-    output: Aligned,
+    input: Memory,
+    output: Memory,
 }
 
 impl Buffers {
     fn new(cell: &Cell) -> Buffers {
         let size = cell.dtype.size();
         Buffers {
-            input: Aligned::new(cell.input() * size),
-            output: Aligned::new(cell.output() * size),
+            input: Memory::new(cell.input() * size, 0),
+            output: Memory::new(cell.output() * size, 1),
         }
     }
 
@@ -171,31 +172,5 @@ impl Buffers {
     /// A broadcast is in place.
     fn result(&mut self, op: Op) -> &[u8] {
         if op == Op::Broadcast { self.input.bytes() } else { self.output.bytes() }
-    }
-}
-
-/// Bytes that start at a page, so that no contender is luckier than another.
-pub(crate) struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Aligned {
-    const PAGE: usize = 4096;
-
-    /// Touched, so that no page is missing when time is taken.
-    pub(crate) fn new(len: usize) -> Aligned {
-        let memory = vec![1; len + Aligned::PAGE];
-        let start = memory.as_ptr().align_offset(Aligned::PAGE);
-        Aligned { memory, start, len }
-    }
-
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.len]
-    }
-
-    pub(crate) fn start(&mut self) -> *mut u8 {
-        self.bytes().as_mut_ptr()
     }
 }

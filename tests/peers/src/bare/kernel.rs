@@ -99,15 +99,16 @@ unsafe fn add_any(
     // SAFETY: the caller's promise.
     unsafe {
         match dtype {
-            Dtype::F32 => run::<f32, 16>(a, b, output, also, bytes, |a, b| a + b),
-            Dtype::Bf16 => run::<u16, 32>(a, b, output, also, bytes, add_bf16),
+            Dtype::F32 => run::<f32>(a, b, output, also, bytes, |a, b| a + b),
+            Dtype::Bf16 => run::<u16>(a, b, output, also, bytes, add_bf16),
         }
     }
 }
 
-/// Blocks of `N` elements, which become a vector or two, then element by element.
+/// Loops that the compiler turns into vectors: one for each way in which pointers coincide, since it gives
+/// up where they might overlap.
 #[inline(always)]
-unsafe fn run<T: Copy, const N: usize>(
+unsafe fn run<T: Copy>(
     a: *const u8,
     b: *const u8,
     output: *mut u8,
@@ -117,26 +118,26 @@ unsafe fn run<T: Copy, const N: usize>(
 ) {
     let (a, b, output, also) = (a.cast::<T>(), b.cast::<T>(), output.cast::<T>(), also.cast::<T>());
     let count = bytes / size_of::<T>();
-    let mut at = 0;
     // SAFETY: below the count that the caller vouches for; any alignment.
     unsafe {
-        while at + N <= count {
-            let x = a.add(at).cast::<[T; N]>().read_unaligned();
-            let y = b.add(at).cast::<[T; N]>().read_unaligned();
-            let sum: [T; N] = std::array::from_fn(|i| combine(x[i], y[i]));
-            output.add(at).cast::<[T; N]>().write_unaligned(sum);
-            if !also.is_null() {
-                also.add(at).cast::<[T; N]>().write_unaligned(sum);
+        let sum = |a: *const T, at| combine(a.add(at).read_unaligned(), b.add(at).read_unaligned());
+        match (a == output.cast_const(), also.is_null()) {
+            (false, true) => {
+                (0..count).for_each(|at| output.add(at).write_unaligned(sum(a, at)));
             }
-            at += N;
-        }
-        while at < count {
-            let sum = combine(a.add(at).read_unaligned(), b.add(at).read_unaligned());
-            output.add(at).write_unaligned(sum);
-            if !also.is_null() {
+            (true, true) => {
+                (0..count).for_each(|at| output.add(at).write_unaligned(sum(output, at)));
+            }
+            (false, false) => (0..count).for_each(|at| {
+                let sum = sum(a, at);
+                output.add(at).write_unaligned(sum);
                 also.add(at).write_unaligned(sum);
-            }
-            at += 1;
+            }),
+            (true, false) => (0..count).for_each(|at| {
+                let sum = sum(output, at);
+                output.add(at).write_unaligned(sum);
+                also.add(at).write_unaligned(sum);
+            }),
         }
     }
 }

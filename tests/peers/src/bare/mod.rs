@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use anyhow::Result;
 
-use self::kernel::{Isa, add};
+pub(crate) use self::kernel::{Isa, add};
 use self::memory::{CHUNK, Memory, RING, TINY, TINY_LINES};
 use crate::call::Dtype;
 use crate::contender::Contender;

@@ -1,0 +1,191 @@
+//! Everyone has a turn in every round, so that whatever else the machine does hits all alike.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::peer::{Contender, Kind, contenders};
+use super::record::{ABOUT, LINES};
+use super::{Peers, install};
+
+/// Who runs, and with what.
+struct Turn {
+    contender: Contender,
+    /// Of a peer.
+    adapter: Option<PathBuf>,
+}
+
+/// What is the same for all turns.
+struct Bench<'a> {
+    args: &'a Peers,
+    /// Where our programs are.
+    programs: PathBuf,
+    /// Where the peers are.
+    dir: PathBuf,
+    processors: usize,
+}
+
+/// Measures, and writes what came of it. A peer that fails is said and left out.
+pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
+    let dir = std::env::var_os("CROSSOVER_PEERS_DIR").map(PathBuf::from);
+    let dir = args.peers_dir.clone().or(dir).unwrap_or_else(|| root.join("target/peers"));
+    let programs = install::build(root)?;
+    let processors = std::thread::available_parallelism()?.get();
+    let bench = Bench { args, programs, dir, processors };
+    let (turns, mut left_out) = turns(root, &bench)?;
+
+    fs::create_dir_all(&args.out)?;
+    let mut lines = File::create(args.out.join(LINES))?;
+    for round in 1..=args.rounds {
+        for &ranks in &args.ranks {
+            write(&mut lines, round, floor(&bench, ranks)?)?;
+            for turn in &turns {
+                crate::say(&format!("round {round}, {ranks} ranks: {}", turn.contender.name));
+                match bench.turn(turn, ranks) {
+                    Ok(found) => write(&mut lines, round, found)?,
+                    Err(why) => {
+                        let why = format!("{} of {ranks} ranks: {why:#}", turn.contender.name);
+                        crate::say(&why);
+                        left_out.push(format!("round {round}: {why}"));
+                    }
+                }
+            }
+        }
+    }
+    let about = json!({
+        "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        "commit": told_by("git", &["rev-parse", "HEAD"]),
+        "machine": told_by("lscpu", &[]),
+        "kernel": told_by("uname", &["-sr"]),
+        "load": fs::read_to_string("/proc/loadavg").unwrap_or_default().trim(),
+        "processors": processors,
+        "left_out": left_out,
+    });
+    fs::write(args.out.join(ABOUT), format!("{about:#}\n"))?;
+    Ok(())
+}
+
+/// The contenders that can be had, and why the others cannot.
+fn turns(root: &Path, bench: &Bench<'_>) -> Result<(Vec<Turn>, Vec<String>)> {
+    let all = contenders();
+    let only = &bench.args.only;
+    if let Some(unknown) = only.iter().find(|name| all.iter().all(|c| c.name != **name)) {
+        let names: Vec<&str> = all.iter().map(|contender| contender.name).collect();
+        bail!("--only {unknown}: there is no such contender; there are {}", names.join(", "));
+    }
+    let (mut turns, mut left_out) = (Vec::new(), Vec::new());
+    for contender in all {
+        if !only.is_empty() && !only.iter().any(|name| name == contender.name) {
+            continue;
+        }
+        let adapter = match &contender.kind {
+            Kind::Own => None,
+            Kind::Peer(peer) => match install::install(root, &bench.dir, peer) {
+                Ok(adapter) => Some(adapter),
+                Err(why) => {
+                    let why = format!("{} is left out: {why:#}", contender.name);
+                    crate::say(&why);
+                    left_out.push(why);
+                    continue;
+                }
+            },
+        };
+        turns.push(Turn { contender, adapter });
+    }
+    Ok((turns, left_out))
+}
+
+/// The floor's ranks have a processor each.
+fn floor(bench: &Bench<'_>, ranks: u32) -> Result<Vec<Value>> {
+    let ranks = ranks.min(bench.processors as u32);
+    if ranks < 2 {
+        return Ok(Vec::new()); // no floor for those who take turns on one processor
+    }
+    let mut command = bench.launch(ranks);
+    command.arg("floor");
+    bench.lines(command)
+}
+
+impl Bench<'_> {
+    fn turn(&self, turn: &Turn, ranks: u32) -> Result<Vec<Value>> {
+        let name = turn.contender.name;
+        let command = match (&turn.contender.kind, &turn.adapter) {
+            (Kind::Peer(peer), Some(adapter)) => {
+                let mut command = peer.launcher(&self.dir, ranks, self.processors);
+                command.arg(self.programs.join("peers")).arg(adapter).args(["--name", name]);
+                command
+            }
+            _ => {
+                let mut command = self.launch(ranks);
+                command.arg(name);
+                command
+            }
+        };
+        self.lines(command)
+    }
+
+    fn launch(&self, ranks: u32) -> Command {
+        let mut command = Command::new(self.programs.join("crossover"));
+        command.args(["launch", "--bind", "none", "-n"]).arg(ranks.to_string()).arg("--");
+        command.arg(self.programs.join("peers"));
+        command
+    }
+
+    /// Runs to the end or the time limit: the lines of what it printed.
+    fn lines(&self, inner: Command) -> Result<Vec<Value>> {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5"]).arg(self.args.timeout.to_string());
+        command.arg(inner.get_program()).args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        let options = [
+            ("--ops", self.args.ops.clone()),
+            ("--dtypes", self.args.dtypes.clone()),
+            ("--sizes", self.args.sizes.clone()),
+            ("--time-ms", self.args.time_ms.map(|time| time.to_string())),
+        ];
+        for (name, value) in options {
+            if let Some(value) = value {
+                command.args([name, &value]);
+            }
+        }
+        let page = format!("/dev/shm/crossover-peers-{}", std::process::id());
+        command.env("PEERS_PAGE", &page).env("LC_ALL", "C").env("RUST_BACKTRACE", "0");
+        let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+        let _ = fs::remove_file(&page); // there only if a rank ended before all had come
+        let output = output.context("`timeout` cannot be run")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        // What it measured before it failed is not thrown away; wrong results are in the lines.
+        let wrong = lines.iter().any(|line| line["check"] == "WRONG");
+        if !output.status.success() && !wrong {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = last.last().copied().unwrap_or("no message");
+            let done = lines.len();
+            ensure!(output.status.code() != Some(124), "it took too long, after {done} cells");
+            bail!("it ended with {}, after {done} cells: {last}", output.status);
+        }
+        Ok(lines)
+    }
+}
+
+fn write(file: &mut File, round: u32, lines: Vec<Value>) -> Result<()> {
+    for mut line in lines {
+        line["round"] = round.into();
+        writeln!(file, "{line}")?;
+    }
+    Ok(())
+}
+
+/// What a program prints; nothing if it cannot be run.
+fn told_by(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
