@@ -6,3 +6,4 @@ pub mod data;
 pub mod groups;
 pub mod ported;
 pub mod reference;
+pub mod soak;
