@@ -1,7 +1,6 @@
 //! Mixed collectives on several groups at once, under random delays, stay exact: a little of it
-//! here, and a million calls with
-//! `cargo test -p crossover-tests --release --test soak -- --ignored --nocapture`.
-//! `CROSSOVER_SOAK_SEED` repeats one, `CROSSOVER_SOAK_CALLS` says how many.
+//! here, and a million calls with `cargo test -p crossover-tests --release --test soak -- --ignored`.
+//! A failure tells its seed: `CROSSOVER_SOAK_SEED` repeats it, `CROSSOVER_SOAK_CALLS` says how many.
 
 use crossover_tests::data::Rng;
 use crossover_tests::reference;
@@ -19,7 +18,6 @@ fn a_million_calls_stay_exact() {
     let clock = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("CROSSOVER_SOAK_SEED").unwrap_or_else(clock);
     let calls = number("CROSSOVER_SOAK_CALLS").unwrap_or(1_000_000);
-    println!("CROSSOVER_SOAK_SEED={seed} CROSSOVER_SOAK_CALLS={calls}");
     soak(seed, calls).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
