@@ -162,11 +162,6 @@ impl Segment {
         // SAFETY: every offset comes from the layout, which checks ranks and parities.
         unsafe { self.base.as_ptr().add(offset) }
     }
-
-    #[inline]
-    fn after_publish(&self, rank: u32) {
-        ring_if_marked(self.bell(rank));
-    }
 }
 
 impl Board for Segment {
@@ -175,6 +170,11 @@ impl Board for Segment {
     #[inline]
     fn arrival(&self, rank: u32, parity: usize) -> &AtomicU64 {
         self.beside(rank, parity, ARRIVAL)
+    }
+
+    #[inline]
+    fn after_publish(&self, rank: u32) {
+        ring_if_marked(self.bell(rank));
     }
 }
 
