@@ -1,6 +1,7 @@
 //! Mixed collectives on several groups at once, under random delays, stay exact: a little of it
-//! here, and a million calls with `cargo test -p crossover-tests --release --test soak -- --ignored`.
-//! A failure tells its seed: `CROSSOVER_SOAK_SEED` repeats it, `CROSSOVER_SOAK_CALLS` says how many.
+//! here, and a million calls, a matter of minutes, with
+//! `cargo test -p crossover-tests --release --test soak -- --ignored`. A failure tells its seed:
+//! `CROSSOVER_SOAK_SEED` repeats it, `CROSSOVER_SOAK_CALLS` says how many.
 
 use crossover_tests::data::Rng;
 use crossover_tests::reference;

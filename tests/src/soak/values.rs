@@ -136,7 +136,7 @@ impl Values {
             // -1 and 2, or 1 and 2: up to 64.
             ReduceOp::Prod if signed => Values { low: -1, step: 3, many: 2 },
             ReduceOp::Prod => Values { low: 1, step: 1, many: 2 },
-            // Multiples of the world, so that the average is an integer: 3 * 6 * 6 is less than 128.
+            // Multiples of the world: the average is an integer, and 3 * 6 * 6 is less than 128.
             ReduceOp::Avg => around(radius.min(3), world as i64),
             _ => around(radius, 1),
         }
