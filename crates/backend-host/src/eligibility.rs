@@ -7,6 +7,7 @@ use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
 use crossover_core::facts::{Caps, Topologies, Topology};
 
 use crate::layout::MAX_WORLD;
+use crate::mover::PARAMS;
 
 /// The index of `one_shot` in [`DESCRIPTOR`]'s list.
 pub(crate) const ONE_SHOT: usize = 0;
@@ -28,9 +29,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     version: env!("CARGO_PKG_VERSION"),
     settings: &["chunk", "shm_dir", "threads"],
     algorithms: &[
-        Algorithm { name: "one_shot", eligibility: ELIGIBILITY, params: &[] },
-        Algorithm { name: "two_shot", eligibility: ELIGIBILITY, params: &[] },
-        Algorithm { name: "direct", eligibility: READING, params: &[] },
+        Algorithm { name: "one_shot", eligibility: ELIGIBILITY, params: PARAMS },
+        Algorithm { name: "two_shot", eligibility: ELIGIBILITY, params: PARAMS },
+        Algorithm { name: "direct", eligibility: READING, params: PARAMS },
     ],
 };
 

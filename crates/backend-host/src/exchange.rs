@@ -10,17 +10,27 @@ use rustix::io::Errno;
 use crate::eligibility::{DESCRIPTOR, ONE_SHOT, TWO_SHOT};
 use crate::header::Header;
 use crate::layout::{INLINE, Layout, MAX_WORLD};
+use crate::liveness::Liveness;
 use crate::memory;
 use crate::mismatch;
-use crate::protocol::{Met, Step};
+use crate::protocol::{Met, Step, Steps};
+use crate::reach::Reach;
 use crate::segment::Segment;
 use crate::session::HostSession;
+use crate::team::Team;
 use crate::verdict;
-use crate::wait::Wait;
+use crate::wait::{Habits, Wait};
 
 /// A call in progress on this rank.
 pub(crate) struct Exchange<'a> {
-    session: &'a mut HostSession,
+    segment: &'a Segment,
+    liveness: &'a Liveness,
+    steps: &'a mut Steps,
+    habits: &'a Habits,
+    reach: Option<&'a Reach>,
+    scratch: &'a mut [u8],
+    /// Most bytes of a slot's data that a step fills.
+    window: usize,
     header: Header,
     tag: u32,
     /// Where this call's data lies in a slot.
@@ -55,24 +65,42 @@ impl Room {
 pub(crate) struct Given(Step);
 
 impl<'a> Exchange<'a> {
+    /// Begins a call, whose steps fill at most `window` bytes of a slot; and the session's team.
+    ///
     /// # Errors
     ///
     /// The group has ended before.
     #[inline]
-    pub(crate) fn new(
+    pub(crate) fn begin(
         session: &'a mut HostSession,
         header: Header,
         room: Room,
-    ) -> Result<Self, EnqueueError> {
-        match verdict::read(&session.segment, "begin", header.seq()) {
-            None => Ok(Exchange { session, tag: header.tag(), header, room, met: 0, filled: 0 }),
-            Some(ended) => Err(ended),
+        window: usize,
+    ) -> Result<(Self, &'a mut Team), EnqueueError> {
+        let HostSession { segment, liveness, steps, habits, reach, scratch, team } = session;
+        if let Some(ended) = verdict::read(segment, "begin", header.seq()) {
+            return Err(ended);
         }
+        let exchange = Exchange {
+            window: window.min(segment.layout().chunk) / 64 * 64,
+            segment,
+            liveness,
+            steps,
+            habits,
+            reach: reach.as_ref(),
+            scratch,
+            tag: header.tag(),
+            header,
+            room,
+            met: 0,
+            filled: 0,
+        };
+        Ok((exchange, team))
     }
 
     #[inline]
     pub(crate) fn rank(&self) -> u32 {
-        self.session.habits.rank
+        self.habits.rank
     }
 
     #[inline]
@@ -92,7 +120,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn room(&self) -> usize {
         match self.room {
             Room::Inline => INLINE,
-            Room::Chunk => self.layout().chunk,
+            Room::Chunk => self.window,
         }
     }
 
@@ -102,7 +130,7 @@ impl<'a> Exchange<'a> {
         match self.room {
             // Of nothing, too, there is a region: ranks meet over it.
             Room::Inline => longest.max(1),
-            Room::Chunk => self.layout().chunk / self.world() as usize / 64 * 64,
+            Room::Chunk => self.window / self.world() as usize / 64 * 64,
         }
     }
 
@@ -110,9 +138,9 @@ impl<'a> Exchange<'a> {
     /// [`Exchange::room`]. It may still read the slots of the step before.
     #[inline]
     pub(crate) fn give(&mut self, bytes: usize, fill: impl FnOnce(*mut u8)) -> Given {
-        let HostSession { segment, steps, habits, .. } = &mut *self.session;
-        let step = steps.begin(self.tag);
-        let (rank, parity) = (habits.rank, step.parity());
+        let (segment, rank) = (self.segment, self.habits.rank);
+        let step = self.steps.begin(self.tag);
+        let parity = step.parity();
         match self.room {
             Room::Inline => fill(segment.inline(rank, parity)),
             Room::Chunk => {
@@ -124,7 +152,7 @@ impl<'a> Exchange<'a> {
             segment.seq(rank, parity).store(self.header.seq(), Relaxed);
             self.header.write(segment, rank, parity);
         }
-        steps.publish(step, &**segment);
+        self.steps.publish(step, segment);
         self.filled = self.filled.max(bytes);
         Given(step)
     }
@@ -138,12 +166,11 @@ impl<'a> Exchange<'a> {
     /// have made different calls.
     #[inline]
     pub(crate) fn wait(&mut self, Given(step): Given) -> Result<Slots, EnqueueError> {
-        let HostSession { segment, liveness, steps, habits, .. } = &*self.session;
         self.met += 1;
         let (header, met) = (self.header, self.met);
         let place = || place(header, met);
-        let mut wait = Wait::new(habits, segment, liveness, place, header.seq());
-        let met = steps.meet(step, &**segment, &mut wait)?;
+        let mut wait = Wait::new(self.habits, self.segment, self.liveness, place, header.seq());
+        let met = self.steps.meet(step, self.segment, &mut wait)?;
         if met == Met::Unlike || (self.met == 1 && !self.is_same_call(step)) {
             return Err(self.mismatch(step));
         }
@@ -169,8 +196,8 @@ impl<'a> Exchange<'a> {
     #[inline]
     pub(crate) fn slot(&self, slots: Slots, rank: u32) -> *const u8 {
         match self.room {
-            Room::Inline => self.session.segment.inline(rank, slots.parity),
-            Room::Chunk => self.session.segment.data(rank, slots.parity),
+            Room::Inline => self.segment.inline(rank, slots.parity),
+            Room::Chunk => self.segment.data(rank, slots.parity),
         }
     }
 
@@ -212,7 +239,7 @@ impl<'a> Exchange<'a> {
         to: *mut u8,
         len: usize,
     ) -> Result<(), EnqueueError> {
-        let reach = self.session.reach.as_ref().expect("chosen only where the group has it");
+        let reach = self.reach.expect("chosen only where the group has it");
         // SAFETY: the caller's.
         unsafe { reach.read(peer, from, to, len) }.map_err(|errno| {
             let (step, seq) = (place(self.header, self.met), self.header.seq());
@@ -233,9 +260,8 @@ impl<'a> Exchange<'a> {
 
     /// Memory of this rank's own: a region for each rank, and the bytes of a region.
     pub(crate) fn scratch(&mut self) -> (*mut u8, usize) {
-        let scratch = &mut self.session.scratch;
-        let region = scratch.len() / self.session.segment.layout().world as usize;
-        (scratch.as_mut_ptr(), region / 64 * 64)
+        let most = self.scratch.len().min(self.window);
+        (self.scratch.as_mut_ptr(), most / self.world() as usize / 64 * 64)
     }
 
     /// Takes possession of the cache lines that the next step will write, while nobody waits for
@@ -243,8 +269,7 @@ impl<'a> Exchange<'a> {
     /// as long as a trip to them.
     #[inline]
     pub(crate) fn claim(&self, most: usize) {
-        let HostSession { segment, steps, habits, .. } = &*self.session;
-        let (rank, parity) = (habits.rank, steps.next_parity());
+        let (segment, rank, parity) = (self.segment, self.habits.rank, self.steps.next_parity());
         memory::claim(segment.inline(rank, parity), 1);
         if self.room == Room::Chunk {
             memory::claim(segment.data(rank, parity), self.filled.min(most));
@@ -252,13 +277,13 @@ impl<'a> Exchange<'a> {
     }
 
     fn layout(&self) -> Layout {
-        self.session.segment.layout()
+        self.segment.layout()
     }
 
     /// Tags are alike; what they leave out?
     #[inline]
     fn is_same_call(&self, step: Step) -> bool {
-        let segment = &self.session.segment;
+        let segment = self.segment;
         (0..self.world()).all(|rank| {
             let same = |word: &AtomicU64, mine: u64| word.load(Relaxed) == mine;
             same(segment.seq(rank, step.parity()), self.header.seq())
@@ -269,7 +294,7 @@ impl<'a> Exchange<'a> {
 
     #[cold]
     fn mismatch(&self, step: Step) -> EnqueueError {
-        let segment: &Segment = &self.session.segment;
+        let segment = self.segment;
         let headers: Vec<Header> =
             (0..self.world()).map(|rank| Header::read(segment, rank, step.parity())).collect();
         mismatch::explain(&headers, place(self.header, self.met), self.header.seq())

@@ -1,5 +1,10 @@
 //! Moving bytes.
 
+use crate::reduce::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::reduce::vector::{Avx2, Avx512};
+use crate::reduce::vector::{Portable, Vector};
+
 /// Copies `len` bytes.
 ///
 /// # Safety
@@ -17,8 +22,54 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
 ///
 /// As for [`copy`].
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's.
-    unsafe { copy(from, to, len) };
+    // SAFETY: the caller's promise; the machine has its best instruction set.
+    unsafe {
+        match Isa::best() {
+            Isa::Portable => stream_by::<Portable>(from, to, len),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => stream_avx2(from, to, len),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => stream_avx512(from, to, len),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`stream`], with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn stream_avx2(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { stream_by::<Avx2>(from, to, len) };
+}
+
+/// # Safety
+///
+/// As for [`stream`], with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn stream_avx512(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { stream_by::<Avx512>(from, to, len) };
+}
+
+/// # Safety
+///
+/// As for [`stream`]; the machine has the vectors.
+#[inline(always)]
+unsafe fn stream_by<V: Vector>(from: *const u8, to: *mut u8, len: usize) {
+    let mut at = to.align_offset(V::LEN).min(len);
+    // SAFETY: the pieces follow one another; the vectors are aligned in `to`.
+    unsafe {
+        copy(from, to, at);
+        while len - at >= V::LEN {
+            V::load(from.add(at)).stream(to.add(at));
+            at += V::LEN;
+        }
+        copy(from.add(at), to.add(at), len - at);
+    }
+    V::fence();
 }
 
 /// Asks for `len` bytes' cache lines so as to write them soon. Changes nothing, waits for nothing.
@@ -32,4 +83,23 @@ pub(crate) fn claim(at: *const u8, len: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (at, len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_any_length_from_and_to_any_place() {
+        let data: Vec<u8> = (0..1200).map(|at| (at * 7 % 251) as u8).collect();
+        for len in (0..300).chain([511, 512, 513, 1100]) {
+            for (from, to) in [(0, 0), (1, 0), (0, 1), (3, 61), (64, 16)] {
+                let mut out = vec![0xee; 1200];
+                // SAFETY: inside both.
+                unsafe { stream(data[from..].as_ptr(), out[to..].as_mut_ptr(), len) };
+                assert_eq!(out[to..][..len], data[from..][..len]);
+                assert!(out[..to].iter().chain(&out[to + len..]).all(|byte| *byte == 0xee));
+            }
+        }
+    }
 }

@@ -10,9 +10,11 @@ use crate::collective;
 use crate::exchange::{Exchange, Room};
 use crate::header::Header;
 use crate::liveness::Liveness;
+use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
 use crate::reach::Reach;
 use crate::segment::Segment;
+use crate::team::Team;
 use crate::verdict;
 use crate::wait::Habits;
 
@@ -27,23 +29,27 @@ pub(crate) struct HostSession {
     pub(crate) reach: Option<Reach>,
     /// Where pieces of peers' inputs are read to.
     pub(crate) scratch: Box<[u8]>,
+    pub(crate) team: Team,
 }
 
 impl Session for HostSession {
     unsafe fn enqueue(
         &mut self,
         algorithm: usize,
-        _: &[u64],
+        params: &[u64],
         seq: u64,
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
         let header = Header::of_call(algorithm, seq, call);
+        let room = Room::of(algorithm, call);
+        let ways = Ways::of(params, self.segment.layout().world, call);
         let run = |session| {
-            let mut exchange = Exchange::new(session, header, Room::of(algorithm, call))?;
+            let (mut exchange, team) = Exchange::begin(session, header, room, ways.window)?;
+            let mut mover = Mover::new(team, ways);
             // SAFETY: the caller's promise about the buffers is passed on as it is.
-            unsafe { collective::run(algorithm, call, buffers, &mut exchange) }?;
-            exchange.claim(CLAIM);
+            unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
+            exchange.claim(ways.claim);
             Ok(())
         };
         run(self).map_err(|e| verdict::settle(&self.segment, e))
@@ -54,17 +60,14 @@ impl Session for HostSession {
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        let met = Exchange::new(self, Header::of_close(seq), Room::Chunk)
-            .and_then(|mut exchange| exchange.meet(0, |_| ()).map(|_| ()))
+        let met = Exchange::begin(self, Header::of_close(seq), Room::Chunk, 0)
+            .and_then(|(mut exchange, _)| exchange.meet(0, |_| ()).map(|_| ()))
             .map_err(|e| verdict::settle(&self.segment, e));
         // After the rendezvous: a peer that this rank has met is never taken for lost.
         self.segment.closed(self.habits.rank).store(1, Release);
         met
     }
 }
-
-/// Bytes of the next slot that a call takes possession of: more takes longer than it saves.
-const CLAIM: usize = 2048; // size: TODO policy
 
 /// Ends the waits of every rank through the segment, which it keeps mapped.
 struct HostAbort {

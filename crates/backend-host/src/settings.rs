@@ -51,7 +51,6 @@ pub(crate) fn place(settings: &BackendSettings) -> Place {
 
 /// `host.threads`: how many threads of this rank, its caller included, move the bytes of a large
 /// message. It affects only speed, so ranks need not agree.
-#[cfg_attr(not(test), expect(dead_code, reason = "read once large windows are run by a team"))]
 pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
     let Some(text) = settings.get("host.threads") else {
         return Ok(1);

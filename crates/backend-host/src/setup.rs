@@ -19,6 +19,7 @@ use crate::reach::{Place, Reach};
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
+use crate::team::Team;
 use crate::wait::{Habits, register};
 
 /// Backend `host`, before it is bound to a group.
@@ -69,9 +70,17 @@ pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> 
         setup
             .try_step("read the other ranks' memory", nothing(), move |_, ()| Reach::new(&told))?;
 
+    let threads = setup.read("read its host settings", settings::threads)?;
+    let everyone = processors.get().clone();
+    let team = setup.step("start its threads", threads, move |here, threads| {
+        Team::new(threads, own_processors(&everyone, here.rank()).as_deref())
+            .map_err(|e| StepError(format!("no more than {threads} threads, host.threads: {e}")))
+    })?;
+
     let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
-    let session = proven.zip(reach).zip(setup.rank()).map(move |((proven, reach), rank)| {
-        let (segment, liveness, deadline) = proven;
+    let own = reach.zip(team);
+    let session = proven.zip(own).zip(setup.rank()).map(move |((proven, own), rank)| {
+        let ((segment, liveness, deadline), (reach, team)) = (proven, own);
         if rank == 0 {
             let (bytes, chunk) = (layout.bytes(), layout.chunk);
             tracing::debug!(
@@ -90,6 +99,7 @@ pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> 
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
             reach,
             scratch: vec![0; SCRATCH].into(),
+            team,
         }
     });
     let capacity = chunk.map(|_| u64::MAX);
@@ -164,6 +174,15 @@ fn processors() -> (Vec<u32>, u32) {
     let allowed = |cpu: &u32| mask.is_set(*cpu as usize);
     let busy = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     ((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(allowed).collect(), busy)
+}
+
+/// The processors that this rank may run on and no other; `None` if it shares all of them.
+fn own_processors(ranks: &[(Vec<u32>, u32)], rank: u32) -> Option<Vec<u32>> {
+    let (own, _) = &ranks[rank as usize];
+    let others = (0..).zip(ranks).filter(|(other, _)| *other != rank);
+    let theirs: BTreeSet<u32> = others.flat_map(|(_, (cpus, _))| cpus).copied().collect();
+    let alone: Vec<u32> = own.iter().copied().filter(|cpu| !theirs.contains(cpu)).collect();
+    (!alone.is_empty()).then_some(alone)
 }
 
 /// Processors that the ranks have together: ranks may be pinned to one each, and a container's

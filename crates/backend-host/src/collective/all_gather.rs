@@ -3,10 +3,9 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
-use super::keep;
 use super::parts::{Parts, piece, windows};
 use crate::exchange::Exchange;
-use crate::memory::copy;
+use crate::mover::Mover;
 
 /// # Safety
 ///
@@ -16,6 +15,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let width = exchange.room();
     let parts = Parts::of(call, exchange.world());
@@ -26,20 +26,20 @@ pub(crate) unsafe fn run(
         let input = unsafe { buffers.input.add(piece_of_mine.start) };
         let given = exchange.give(piece_of_mine.len(), |own| {
             // SAFETY: inside the input, and a slot that no one else touches now.
-            unsafe { copy(input, own, piece_of_mine.len()) };
+            unsafe { mover.fill(input, own, piece_of_mine.len()) };
         });
         // SAFETY: the own part of input and output, which may be the same memory. While the peers
         // are on their way.
         unsafe {
             let to = buffers.output.add(mine.start + piece_of_mine.start);
-            keep(input, to, piece_of_mine.len());
+            mover.keep(input, to, piece_of_mine.len());
         }
         let slots = exchange.wait(given)?;
         for peer in exchange.peers() {
             let theirs = piece(parts.range(peer), start, width);
             let slot = exchange.slot(slots, peer);
             // SAFETY: the peer has filled as much of its slot; inside the output.
-            unsafe { copy(slot, buffers.output.add(theirs.start), theirs.len()) };
+            unsafe { mover.take(slot, buffers.output.add(theirs.start), theirs.len()) };
         }
     }
     Ok(())

@@ -3,10 +3,9 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
-use super::keep;
 use super::parts::{Parts, give_parts, piece, windows};
 use crate::exchange::Exchange;
-use crate::memory::copy;
+use crate::mover::Mover;
 
 /// # Safety
 ///
@@ -15,13 +14,14 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let rank = exchange.rank();
     let parts = Parts::of(call, exchange.world());
     let region = exchange.region(parts.longest());
     for start in windows(parts.longest(), region) {
         // SAFETY: the input, and regions of a slot.
-        let slots = unsafe { give_parts(exchange, parts, buffers.input, start, region) }?;
+        let slots = unsafe { give_parts(exchange, mover, parts, buffers.input, start, region) }?;
         for peer in exchange.peers() {
             let theirs = piece(parts.range(peer), start, region);
             let slot = exchange.slot(slots, peer);
@@ -29,14 +29,15 @@ pub(crate) unsafe fn run(
             // input too, what it held here has just been given away.
             unsafe {
                 let from = slot.add(rank as usize * region);
-                copy(from, buffers.output.add(theirs.start), theirs.len());
+                mover.take(from, buffers.output.add(theirs.start), theirs.len());
             }
         }
     }
     let mine = parts.range(rank);
     // SAFETY: the own part of input and output, which may be the same memory.
     unsafe {
-        keep(buffers.input.add(mine.start), buffers.output.add(mine.start), mine.len());
+        let (from, to) = (buffers.input.add(mine.start), buffers.output.add(mine.start));
+        mover.keep(from, to, mine.len());
     }
     Ok(())
 }

@@ -3,10 +3,9 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
-use super::keep;
 use super::parts::windows;
 use crate::exchange::Exchange;
-use crate::memory::copy;
+use crate::mover::Mover;
 
 /// # Safety
 ///
@@ -16,6 +15,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (total, width) = (call.bytes() as usize, exchange.room());
     let is_root = exchange.rank() == call.root;
@@ -26,17 +26,17 @@ pub(crate) unsafe fn run(
         let given = exchange.give(if is_root { len } else { 0 }, |own| {
             if is_root {
                 // SAFETY: inside the input, and a slot that no one else touches now.
-                unsafe { copy(input, own, len) };
+                unsafe { mover.fill(input, own, len) };
             }
         });
         if is_root {
             // SAFETY: input and output may be the same memory. While the peers are on their way.
-            unsafe { keep(input, output, len) };
+            unsafe { mover.keep(input, output, len) };
         }
         let slots = exchange.wait(given)?;
         if !is_root {
             // SAFETY: the root has filled `len` bytes of its slot; inside the output.
-            unsafe { copy(exchange.slot(slots, call.root), output, len) };
+            unsafe { mover.take(exchange.slot(slots, call.root), output, len) };
         }
     }
     Ok(())

@@ -7,10 +7,10 @@ use std::ops::Range;
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig};
 
-use super::keep;
 use super::parts::{Parts, piece, windows};
 use crate::exchange::Exchange;
-use crate::reduce::{Sources, Target, reduce};
+use crate::mover::Mover;
+use crate::reduce::Sources;
 
 /// # Safety
 ///
@@ -19,6 +19,7 @@ pub(crate) unsafe fn all_gather(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let parts = Parts::of(call, exchange.world());
     let mine = parts.range(exchange.rank());
@@ -31,7 +32,7 @@ pub(crate) unsafe fn all_gather(
         }
     }
     // SAFETY: the own part of input and output, which may be the same memory.
-    unsafe { keep(buffers.input, buffers.output.add(mine.start), mine.len()) };
+    unsafe { mover.keep(buffers.input, buffers.output.add(mine.start), mine.len()) };
     exchange.meet(0, |_| ())?;
     Ok(())
 }
@@ -43,13 +44,14 @@ pub(crate) unsafe fn broadcast(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (total, root) = (call.bytes() as usize, call.root);
     let at = exchange.meet_at(buffers.input, buffers.output)?;
     // SAFETY: the whole output; the root's may be its input.
     unsafe {
         match exchange.rank() == root {
-            true => keep(buffers.input, buffers.output, total),
+            true => mover.keep(buffers.input, buffers.output, total),
             false => exchange.read(root, at(root).0, buffers.output, total)?,
         }
     }
@@ -64,12 +66,13 @@ pub(crate) unsafe fn reduce_scatter(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let mine = Parts::of(call, exchange.world()).range(exchange.rank());
     let at = exchange.meet_at(buffers.input, buffers.output)?;
     // SAFETY: the output. In place, it is the own part of the input, which no peer reads.
     unsafe {
-        reduce_from(exchange, call, buffers.input, |peer| at(peer).0, mine, buffers.output)?;
+        reduce_from(exchange, mover, call, buffers.input, |peer| at(peer).0, mine, buffers.output)?;
     }
     exchange.meet(0, |_| ())?;
     Ok(())
@@ -82,6 +85,7 @@ pub(crate) unsafe fn reduce_scatter(
 /// `part` of `input` can be read, and as much be written at `to`, which may be that part.
 pub(crate) unsafe fn reduce_from(
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
     call: &CallSig<'_>,
     input: *const u8,
     input_of: impl Fn(u32) -> u64,
@@ -106,8 +110,7 @@ pub(crate) unsafe fn reduce_from(
         let sources = Sources::new(world, source);
         // SAFETY: every source has a piece; inside the part of the output.
         unsafe {
-            let target = Target { to: to.add(start), also: None, stream: false };
-            reduce(call.dtype, call.reduce_op, &sources, &target, piece.len());
+            mover.reduce(call, &sources, to.add(start), None, piece.len());
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ use crossover_core::call::{CallBuffers, CallSig, Op};
 
 use crate::eligibility::{DIRECT, TWO_SHOT};
 use crate::exchange::Exchange;
+use crate::mover::Mover;
 
 /// Runs a call.
 ///
@@ -31,32 +32,21 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     // SAFETY: the caller's promise about the buffers is passed on as it is.
     unsafe {
         match (call.op, algorithm) {
-            (Op::AllReduce, TWO_SHOT) => all_reduce::two_shot(call, buffers, exchange),
-            (Op::AllReduce, DIRECT) => all_reduce::direct(call, buffers, exchange),
-            (Op::AllReduce, _) => all_reduce::one_shot(call, buffers, exchange),
-            (Op::AllGather, DIRECT) => direct::all_gather(call, buffers, exchange),
-            (Op::AllGather, _) => all_gather::run(call, buffers, exchange),
-            (Op::ReduceScatter, DIRECT) => direct::reduce_scatter(call, buffers, exchange),
-            (Op::ReduceScatter, _) => reduce_scatter::run(call, buffers, exchange),
-            (Op::Broadcast, DIRECT) => direct::broadcast(call, buffers, exchange),
-            (Op::Broadcast, _) => broadcast::run(call, buffers, exchange),
-            (Op::AllToAll, _) => all_to_all::run(call, buffers, exchange),
+            (Op::AllReduce, TWO_SHOT) => all_reduce::two_shot(call, buffers, exchange, mover),
+            (Op::AllReduce, DIRECT) => all_reduce::direct(call, buffers, exchange, mover),
+            (Op::AllReduce, _) => all_reduce::one_shot(call, buffers, exchange, mover),
+            (Op::AllGather, DIRECT) => direct::all_gather(call, buffers, exchange, mover),
+            (Op::AllGather, _) => all_gather::run(call, buffers, exchange, mover),
+            (Op::ReduceScatter, DIRECT) => direct::reduce_scatter(call, buffers, exchange, mover),
+            (Op::ReduceScatter, _) => reduce_scatter::run(call, buffers, exchange, mover),
+            (Op::Broadcast, DIRECT) => direct::broadcast(call, buffers, exchange, mover),
+            (Op::Broadcast, _) => broadcast::run(call, buffers, exchange, mover),
+            (Op::AllToAll, _) => all_to_all::run(call, buffers, exchange, mover),
         }
-    }
-}
-
-/// Moves what a rank gives to itself, unless it is in place already.
-///
-/// # Safety
-///
-/// As for [`std::ptr::copy`], of bytes.
-unsafe fn keep(from: *const u8, to: *mut u8, len: usize) {
-    if from != to.cast_const() {
-        // SAFETY: the caller's.
-        unsafe { to.copy_from(from, len) };
     }
 }

@@ -6,7 +6,7 @@ use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallSig, Op, Split};
 
 use crate::exchange::{Exchange, Slots};
-use crate::memory::copy;
+use crate::mover::Mover;
 
 /// The ranks' parts of the larger buffer of an op that has one.
 #[derive(Clone, Copy)]
@@ -75,6 +75,7 @@ pub(crate) fn shard(len: usize, rank: u32, world: u32) -> Range<usize> {
 #[inline]
 pub(crate) unsafe fn give_parts(
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
     parts: Parts<'_>,
     input: *const u8,
     start: usize,
@@ -87,7 +88,7 @@ pub(crate) unsafe fn give_parts(
             // SAFETY: inside the input, and a region of a slot that no one else touches now.
             unsafe {
                 let to = own.add(peer as usize * region);
-                copy(input.add(theirs.start), to, theirs.len());
+                mover.fill(input.add(theirs.start), to, theirs.len());
             }
         }
     })

@@ -5,7 +5,8 @@ use crossover_core::call::{CallBuffers, CallSig};
 
 use super::parts::{Parts, give_parts, piece, windows};
 use crate::exchange::Exchange;
-use crate::reduce::{Sources, Target, reduce};
+use crate::mover::Mover;
+use crate::reduce::Sources;
 
 /// # Safety
 ///
@@ -14,6 +15,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (rank, world) = (exchange.rank(), exchange.world());
     let parts = Parts::of(call, world);
@@ -21,7 +23,7 @@ pub(crate) unsafe fn run(
     let region = exchange.region(parts.longest());
     for start in windows(parts.longest(), region) {
         // SAFETY: the input, and regions of a slot.
-        let slots = unsafe { give_parts(exchange, parts, buffers.input, start, region) }?;
+        let slots = unsafe { give_parts(exchange, mover, parts, buffers.input, start, region) }?;
         let piece = piece(mine.clone(), start, region);
         let sources = Sources::new(world, |peer| {
             let slot = exchange.slot(slots, peer);
@@ -37,8 +39,7 @@ pub(crate) unsafe fn run(
         // begins where this rank's part of the input does.
         unsafe {
             let to = buffers.output.add(piece.start - mine.start);
-            let target = Target { to, also: None, stream: false };
-            reduce(call.dtype, call.reduce_op, &sources, &target, piece.len());
+            mover.reduce(call, &sources, to, None, piece.len());
         }
     }
     Ok(())

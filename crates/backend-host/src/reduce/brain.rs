@@ -1,60 +1,34 @@
 //! bfloat16: the upper half of an f32.
 
 use super::element::Element;
+use super::vector::{Vector, map, zip};
 
 pub(crate) struct Bf16;
 
 impl Element for Bf16 {
     const SIZE: usize = 2;
     type Acc = f32;
+    /// The lower and the upper elements of pairs of 32 bits.
+    type Wide<V: Vector> = [V; 2];
 
     #[inline(always)]
-    unsafe fn fold(from: *const u8, acc: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-        let from = from.cast::<u16>();
-        for (at, a) in acc.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            let bits = unsafe { from.add(at).read_unaligned() };
-            *a = f(*a, f32::from_bits(u32::from(bits) << 16));
-        }
+    fn widen<V: Vector>(elements: V) -> [V; 2] {
+        [map(elements, |pair: u32| pair << 16), map(elements, |pair: u32| pair & UPPER)]
     }
 
     #[inline(always)]
-    unsafe fn store(acc: &[f32], to: *mut u8) {
-        let to = to.cast::<u16>();
-        for (at, a) in acc.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { to.add(at).write_unaligned(round(*a)) };
-        }
+    fn round<V: Vector>([lower, upper]: [V; 2]) -> V {
+        zip(lower.canonical_f32(), upper.canonical_f32(), |lower, upper| {
+            nearest(lower) >> 16 | nearest(upper) & UPPER
+        })
     }
 }
 
-/// To nearest, ties to even. Without a branch, so that it compiles to vector code; the addition
-/// carries into the exponent as it should, up to infinity.
+const UPPER: u32 = 0xffff_0000;
+
+/// Rounds to the upper half, ties to even, of bits that are not a NaN's but for the canonical one.
+/// The addition carries into the exponent as it should, up to infinity.
 #[inline(always)]
-fn round(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    (if value.is_nan() { CANONICAL_NAN } else { rounded }) as u16
-}
-
-const CANONICAL_NAN: u32 = 0x7fc0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_as_the_half_crate_does() {
-        // Every upper half, with lower halves around the tie.
-        for upper in 0..=u16::MAX {
-            for lower in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
-                let value = f32::from_bits(u32::from(upper) << 16 | lower);
-                let expected = match value.is_nan() {
-                    true => CANONICAL_NAN as u16,
-                    false => half::bf16::from_f32(value).to_bits(),
-                };
-                assert_eq!(round(value), expected, "{value} {upper:04x}{lower:04x}");
-            }
-        }
-    }
+fn nearest(bits: u32) -> u32 {
+    bits.wrapping_add(0x7fff + (bits >> 16 & 1))
 }

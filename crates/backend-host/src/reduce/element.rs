@@ -3,31 +3,21 @@
 use std::marker::PhantomData;
 
 use super::number::Number;
+use super::vector::Vector;
 
-/// Moves elements between unaligned memory and blocks of accumulators.
+/// A dtype: vectors of its elements become vectors of accumulators, and these are rounded back.
 pub(crate) trait Element {
     /// Bytes in memory.
     const SIZE: usize;
     /// What it is reduced in.
     type Acc: Number;
+    /// The accumulators of a vector of elements: a vector for each time that they are larger.
+    type Wide<V: Vector>: Copy + AsRef<[V]> + AsMut<[V]>;
 
-    /// Sets each accumulator to `f` of it and the element at its place.
-    ///
-    /// # Safety
-    ///
-    /// `acc.len()` elements can be read at `from`, at any alignment.
-    unsafe fn fold(
-        from: *const u8,
-        acc: &mut [Self::Acc],
-        f: impl Fn(Self::Acc, Self::Acc) -> Self::Acc,
-    );
+    fn widen<V: Vector>(elements: V) -> Self::Wide<V>;
 
-    /// Rounds each accumulator to an element.
-    ///
-    /// # Safety
-    ///
-    /// `acc.len()` elements can be written at `to`, at any alignment.
-    unsafe fn store(acc: &[Self::Acc], to: *mut u8);
+    /// To nearest, ties to even; a NaN becomes the canonical one.
+    fn round<V: Vector>(wide: Self::Wide<V>) -> V;
 }
 
 /// A type that is its own accumulator.
@@ -36,22 +26,15 @@ pub(crate) struct Plain<T>(PhantomData<T>);
 impl<T: Number> Element for Plain<T> {
     const SIZE: usize = size_of::<T>();
     type Acc = T;
+    type Wide<V: Vector> = [V; 1];
 
     #[inline(always)]
-    unsafe fn fold(from: *const u8, acc: &mut [T], f: impl Fn(T, T) -> T) {
-        let from = from.cast::<T>();
-        for (at, a) in acc.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            *a = f(*a, unsafe { from.add(at).read_unaligned() });
-        }
+    fn widen<V: Vector>(elements: V) -> [V; 1] {
+        [elements]
     }
 
     #[inline(always)]
-    unsafe fn store(acc: &[T], to: *mut u8) {
-        let to = to.cast::<T>();
-        for (at, a) in acc.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { to.add(at).write_unaligned(a.canonical()) };
-        }
+    fn round<V: Vector>([wide]: [V; 1]) -> V {
+        T::canonical(wide)
     }
 }

@@ -6,6 +6,8 @@
 //! one out. A NaN becomes 0x7f in both formats.
 
 use super::element::Element;
+use super::format::Format;
+use super::vector::{Vector, map, zip};
 
 /// Four bits of exponent, three of mantissa; no infinity, and NaN is S.1111.111.
 pub(crate) struct E4M3;
@@ -13,124 +15,64 @@ pub(crate) struct E4M3;
 /// Five bits of exponent, two of mantissa; infinity and NaN as in IEEE formats.
 pub(crate) struct E5M2;
 
+const E4M3_FORMAT: Format =
+    Format { mantissa: 3, bias: 7, largest: 0x7e, special: 0x7f, nan: 0x7f };
+const E5M2_FORMAT: Format =
+    Format { mantissa: 2, bias: 15, largest: 0x7b, special: 0x7c, nan: 0x7f };
+
 impl Element for E4M3 {
     const SIZE: usize = 1;
     type Acc = f32;
+    type Wide<V: Vector> = [V; 4];
 
     #[inline(always)]
-    unsafe fn fold(from: *const u8, acc: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-        // SAFETY: the caller's promise.
-        unsafe { fold(&E4M3_VALUES, from, acc, f) };
+    fn widen<V: Vector>(elements: V) -> [V; 4] {
+        quarters(elements, |code| E4M3_FORMAT.widen(code, 8))
     }
 
     #[inline(always)]
-    unsafe fn store(acc: &[f32], to: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { store::<3, 7, 0x7e>(acc, to) };
+    fn round<V: Vector>(wide: [V; 4]) -> V {
+        joined(wide, |value| E4M3_FORMAT.narrow(value, 8))
     }
 }
 
 impl Element for E5M2 {
     const SIZE: usize = 1;
     type Acc = f32;
+    type Wide<V: Vector> = [V; 4];
 
     #[inline(always)]
-    unsafe fn fold(from: *const u8, acc: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-        // SAFETY: the caller's promise.
-        unsafe { fold(&E5M2_VALUES, from, acc, f) };
+    fn widen<V: Vector>(elements: V) -> [V; 4] {
+        quarters(elements, |code| E5M2_FORMAT.widen(code, 8))
     }
 
     #[inline(always)]
-    unsafe fn store(acc: &[f32], to: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { store::<2, 15, 0x7b>(acc, to) };
+    fn round<V: Vector>(wide: [V; 4]) -> V {
+        joined(wide, |value| E5M2_FORMAT.narrow(value, 8))
     }
 }
 
-static E4M3_VALUES: [f32; 256] = values::<3, 7>(0x7f, None);
-static E5M2_VALUES: [f32; 256] = values::<2, 15>(0x7d, Some(0x7c));
-
-/// The value of every code. Magnitudes from `nan` on are NaN.
-const fn values<const MANTISSA: u32, const BIAS: i32>(nan: u8, infinity: Option<u8>) -> [f32; 256] {
-    let mut table = [0.0; 256];
-    let mut code = 0;
-    while code < 256 {
-        let magnitude = code as u8 & 0x7f;
-        let value = if magnitude >= nan {
-            f32::NAN
-        } else if matches!(infinity, Some(infinity) if magnitude == infinity) {
-            f32::INFINITY
-        } else {
-            let exponent = (magnitude >> MANTISSA) as i32;
-            let fraction = (magnitude & ((1 << MANTISSA) - 1)) as u32;
-            let (significand, exponent) = match exponent {
-                0 => (fraction, 1),
-                _ => (fraction | 1 << MANTISSA, exponent),
-            };
-            significand as f32 * power_of_two(exponent - BIAS - MANTISSA as i32)
-        };
-        table[code] = if code >= 0x80 { -value } else { value };
-        code += 1;
-    }
-    table
-}
-
-/// Of a normal f32.
-const fn power_of_two(exponent: i32) -> f32 {
-    f32::from_bits(((exponent + 127) as u32) << 23)
-}
-
-/// Rounds to a format whose largest finite code is `LARGEST`.
+/// Every fourth element each, so that lanes stay where they are.
 #[inline(always)]
-fn round<const MANTISSA: u32, const BIAS: i32, const LARGEST: u32>(value: f32) -> u8 {
-    let sign = (value.to_bits() >> 31 << 7) as u8;
-    let magnitude = value.abs();
-    let least_normal = const { power_of_two(1 - BIAS) };
-    let code = if magnitude.is_nan() {
-        return CANONICAL_NAN;
-    } else if magnitude < least_normal {
-        // The sum's last mantissa bit is the format's least subnormal: the addition rounds. A
-        // carry gives the least normal number, whose code follows.
-        let ulp = const { power_of_two(1 - BIAS - MANTISSA as i32 + 23) };
-        (magnitude + ulp).to_bits() - ulp.to_bits()
-    } else {
-        let dropped = 23 - MANTISSA;
-        let bits = magnitude.to_bits();
-        let rounded = bits + ((1 << (dropped - 1)) - 1) + (bits >> dropped & 1);
-        (rounded >> dropped) - (((127 - BIAS) as u32) << MANTISSA)
-    };
-    sign | code.min(LARGEST) as u8
+fn quarters<V: Vector>(elements: V, widen: impl Fn(u32) -> u32) -> [V; 4] {
+    [
+        map(elements, |four: u32| widen(four & 0xff)),
+        map(elements, |four: u32| widen(four >> 8 & 0xff)),
+        map(elements, |four: u32| widen(four >> 16 & 0xff)),
+        map(elements, |four: u32| widen(four >> 24)),
+    ]
 }
 
-const CANONICAL_NAN: u8 = 0x7f;
-
-/// # Safety
-///
-/// As for [`Element::fold`].
+/// The inverse.
 #[inline(always)]
-unsafe fn fold(values: &[f32; 256], from: *const u8, acc: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    for (at, a) in acc.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
-        let code = unsafe { from.add(at).read() };
-        *a = f(*a, values[code as usize]);
-    }
-}
-
-/// # Safety
-///
-/// As for [`Element::store`].
-#[inline(always)]
-unsafe fn store<const MANTISSA: u32, const BIAS: i32, const LARGEST: u32>(
-    acc: &[f32],
-    to: *mut u8,
-) {
-    for (at, a) in acc.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { to.add(at).write(round::<MANTISSA, BIAS, LARGEST>(*a)) };
-    }
+fn joined<V: Vector>([a, b, c, d]: [V; 4], narrow: impl Fn(u32) -> u32) -> V {
+    let codes = map(a, |a: u32| narrow(a));
+    let codes = zip(codes, b, |codes, b: u32| codes | narrow(b) << 8);
+    let codes = zip(codes, c, |codes, c: u32| codes | narrow(c) << 16);
+    zip(codes, d, |codes, d: u32| codes | narrow(d) << 24)
 }
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use self::tests::by_way_of;
+pub(crate) use self::tests::{e4m3, e5m2};

@@ -1,53 +1,178 @@
-//! The loop over blocks: one for all dtypes and reduce ops.
+//! The loop over vectors: one for all dtypes, reduce ops and instruction sets.
 
 use super::element::Element;
 use super::number::Number;
+use super::vector::{Vector, map, zip};
+use super::{Sources, Target};
 
 /// A reduce op.
 pub(crate) trait Combine {
     fn combine<A: Number>(a: A, b: A) -> A;
 
     #[inline(always)]
-    fn finish<A: Number>(acc: &mut [A], world: usize) {
-        let _ = (acc, world);
+    fn finish<V: Vector, A: Number>(acc: V, world: u8) -> V {
+        let _ = world;
+        acc
     }
 }
 
-/// Elements of a block: the accumulators stay in the first-level cache, and vector loops have
-/// something to run over.
-const BLOCK: usize = 512;
-
-/// Reduces `count` elements of each source into `output`.
+/// Reduces `bytes` bytes of each source into the target: fewer than a vector.
 ///
 /// # Safety
 ///
-/// As for [`super::reduce`].
-pub(super) unsafe fn combine<E: Element, O: Combine>(
-    sources: &[*const u8],
-    output: *mut u8,
-    count: usize,
+/// As for [`super::reduce`]; the machine has the vectors.
+#[inline(always)]
+pub(super) unsafe fn few<V: Vector, E: Element, O: Combine>(
+    sources: &Sources,
+    target: &Target,
+    bytes: usize,
 ) {
-    let mut acc = [E::Acc::ZERO; BLOCK];
-    let mut start = 0;
-    while start < count {
-        let acc = &mut acc[..BLOCK.min(count - start)];
-        let at = start * E::SIZE;
-        for (rank, source) in sources.iter().enumerate() {
-            // SAFETY: inside the source. The output may be a source: what lies at this place has
-            // been read from every source before it is written.
-            unsafe {
-                if rank == 0 {
-                    E::fold(source.add(at), acc, |_, first| first);
-                } else {
-                    E::fold(source.add(at), acc, O::combine);
-                }
+    // SAFETY: the caller's promise.
+    unsafe { first::<V, E, O>(sources.get(), target, 0, bytes) };
+}
+
+/// The same for a vector or more.
+///
+/// # Safety
+///
+/// As for [`few`].
+#[inline(always)]
+pub(super) unsafe fn many<V: Vector, E: Element, O: Combine>(
+    sources: &Sources,
+    target: &Target,
+    bytes: usize,
+) {
+    let sources = sources.get();
+    let stream = target.stream && target.to.addr().is_multiple_of(E::SIZE);
+    let (mut at, mut part) = (0, if stream { target.to.align_offset(V::LEN) } else { 0 });
+    // Less than a vector, the whole ones, and again less than one.
+    // SAFETY: the pieces follow one another, and the last one ends with the sources.
+    unsafe {
+        loop {
+            first::<V, E, O>(sources, target, at, part);
+            at += part;
+            if at == bytes {
+                break;
+            }
+            at = match const { size_of::<E::Wide<V>>() / V::LEN } {
+                1 => tiles::<V, E, O, 4>(sources, target, stream, at, bytes),
+                _ => tiles::<V, E, O, 2>(sources, target, stream, at, bytes),
+            };
+            at = tiles::<V, E, O, 1>(sources, target, stream, at, bytes);
+            part = bytes - at;
+        }
+        if stream {
+            V::fence();
+        }
+    }
+}
+
+/// As many tiles as there are; returns where they end.
+///
+/// # Safety
+///
+/// As for [`tile`].
+#[inline(always)]
+unsafe fn tiles<V: Vector, E: Element, O: Combine, const TILE: usize>(
+    sources: &[*const u8],
+    target: &Target,
+    stream: bool,
+    mut at: usize,
+    bytes: usize,
+) -> usize {
+    while bytes - at >= TILE * V::LEN {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<V, E, O, TILE>(sources, target, stream, at) };
+        at += TILE * V::LEN;
+    }
+    at
+}
+
+/// Reduces `TILE` vectors, in registers.
+///
+/// # Safety
+///
+/// They lie inside the sources and the target. The target may be a source: what lies at this place
+/// is read from every source before it is written.
+#[inline(always)]
+unsafe fn tile<V: Vector, E: Element, O: Combine, const TILE: usize>(
+    sources: &[*const u8],
+    target: &Target,
+    stream: bool,
+    at: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let read =
+            |source: *const u8, vector: usize| E::widen(V::load(source.add(at + vector * V::LEN)));
+        let mut acc = [read(sources[0], 0); TILE];
+        for vector in 1..TILE {
+            acc[vector] = read(sources[0], vector);
+        }
+        for source in &sources[1..] {
+            for vector in 0..TILE {
+                fold::<V, E, O>(&mut acc[vector], read(*source, vector));
             }
         }
-        O::finish(acc, sources.len());
-        // SAFETY: inside the output.
-        unsafe { E::store(acc, output.add(at)) };
-        start += acc.len();
+        let mut results = [finish::<V, E, O>(acc[0], sources.len()); TILE];
+        for vector in 1..TILE {
+            results[vector] = finish::<V, E, O>(acc[vector], sources.len());
+        }
+        for vector in 0..TILE {
+            let to = target.to.add(at + vector * V::LEN);
+            if stream { results[vector].stream(to) } else { results[vector].store(to) }
+        }
+        if let Some(also) = target.also {
+            for vector in 0..TILE {
+                results[vector].store(also.add(at + vector * V::LEN));
+            }
+        }
     }
+}
+
+/// Reduces `len` bytes, fewer than a vector.
+///
+/// # Safety
+///
+/// As for [`tile`].
+#[inline(always)]
+unsafe fn first<V: Vector, E: Element, O: Combine>(
+    sources: &[*const u8],
+    target: &Target,
+    at: usize,
+    len: usize,
+) {
+    if len == 0 {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let read = |source: *const u8| E::widen(V::load_first(source.add(at), len));
+        let mut acc = read(sources[0]);
+        for source in &sources[1..] {
+            fold::<V, E, O>(&mut acc, read(*source));
+        }
+        let result = finish::<V, E, O>(acc, sources.len());
+        result.store_first(target.to.add(at), len);
+        if let Some(also) = target.also {
+            result.store_first(also.add(at), len);
+        }
+    }
+}
+
+#[inline(always)]
+fn fold<V: Vector, E: Element, O: Combine>(acc: &mut E::Wide<V>, next: E::Wide<V>) {
+    for (acc, next) in acc.as_mut().iter_mut().zip(next.as_ref()) {
+        *acc = zip(*acc, *next, O::combine::<E::Acc>);
+    }
+}
+
+#[inline(always)]
+fn finish<V: Vector, E: Element, O: Combine>(mut acc: E::Wide<V>, world: usize) -> V {
+    for acc in acc.as_mut() {
+        *acc = O::finish::<V, E::Acc>(*acc, world as u8);
+    }
+    E::round(acc)
 }
 
 pub(super) struct Sum;
@@ -91,9 +216,7 @@ impl Combine for Average {
     }
 
     #[inline(always)]
-    fn finish<A: Number>(acc: &mut [A], world: usize) {
-        for a in acc {
-            *a = a.divided(world as u8);
-        }
+    fn finish<V: Vector, A: Number>(acc: V, world: u8) -> V {
+        map(acc, |a: A| a.divided(world))
     }
 }

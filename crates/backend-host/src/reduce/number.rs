@@ -1,23 +1,22 @@
 //! What accumulators can do.
 
+use super::vector::Vector;
+
 /// An accumulator. `a` is always the value over the earlier ranks.
 pub(crate) trait Number: Copy {
-    const ZERO: Self;
     fn sum(a: Self, b: Self) -> Self;
     fn product(a: Self, b: Self) -> Self;
     fn min(a: Self, b: Self) -> Self;
     fn max(a: Self, b: Self) -> Self;
     /// Divided by the number of ranks, at most 16.
     fn divided(self, world: u8) -> Self;
-    /// Of all NaNs, the one that results hold.
-    fn canonical(self) -> Self;
+    /// Each lane as it is, but of all NaNs the one that results hold.
+    fn canonical<V: Vector>(lanes: V) -> V;
 }
 
 macro_rules! floats {
-    ($($float:ty)+) => {$(
+    ($($float:ty: $canonical:ident)+) => {$(
         impl Number for $float {
-            const ZERO: Self = 0.0;
-
             #[inline(always)]
             fn sum(a: Self, b: Self) -> Self {
                 a + b
@@ -46,8 +45,8 @@ macro_rules! floats {
             }
 
             #[inline(always)]
-            fn canonical(self) -> Self {
-                if self.is_nan() { Self::NAN } else { self }
+            fn canonical<V: Vector>(lanes: V) -> V {
+                lanes.$canonical()
             }
         }
     )+};
@@ -56,8 +55,6 @@ macro_rules! floats {
 macro_rules! integers {
     ($($int:ty)+) => {$(
         impl Number for $int {
-            const ZERO: Self = 0;
-
             #[inline(always)]
             fn sum(a: Self, b: Self) -> Self {
                 a.wrapping_add(b)
@@ -84,12 +81,12 @@ macro_rules! integers {
             }
 
             #[inline(always)]
-            fn canonical(self) -> Self {
-                self
+            fn canonical<V: Vector>(lanes: V) -> V {
+                lanes
             }
         }
     )+};
 }
 
-floats!(f32 f64);
+floats!(f32: canonical_f32 f64: canonical_f64);
 integers!(i8 u8 i32 u32 i64 u64);

@@ -51,7 +51,9 @@ fn counts_per_rank_with_zeros_among_them() {
 /// Runs the calls one after the other on one group, by every algorithm, in place and not, at
 /// changing alignments and with new data each time.
 fn check(world: u32, calls: &[CallSig<'_>]) {
-    group(world, &settings("1KiB"), |rank, mut session| {
+    let mut settings = settings("1KiB");
+    settings.values.insert("host.threads".to_owned(), "2".to_owned());
+    group(world, &settings, |rank, mut session| {
         let mut seq = 0;
         for call in calls {
             let ways =

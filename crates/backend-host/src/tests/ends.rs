@@ -7,7 +7,7 @@ use crossover_core::backend::{EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp};
 use crossover_core::settings::BackendSettings;
 
-use super::data::{call, sum};
+use super::data::{call, sum, ways};
 use super::{group, settings};
 use crate::session::HostSession;
 
@@ -147,5 +147,5 @@ fn make(session: &mut HostSession, seq: u64, call: &CallSig<'_>) -> Result<(), E
     let (input, mut output) = (vec![0u8; bytes], vec![0u8; bytes]);
     let buffers = CallBuffers { input: input.as_ptr(), output: output.as_mut_ptr(), stream: 0 };
     // SAFETY: both are at least as large as the call says, for the groups of four of these tests.
-    unsafe { session.enqueue(0, &[], seq, call, &buffers) }
+    unsafe { session.enqueue(0, &ways(seq), seq, call, &buffers) }
 }

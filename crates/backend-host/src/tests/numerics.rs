@@ -4,7 +4,7 @@ use crossover_core::call::{Dtype, ReduceOp};
 use proptest::prelude::*;
 
 use super::data::{random, reduced};
-use crate::reduce::{Sources, Target, reduce};
+use crate::reduce::{Isa, Sources, Target, reduce_by};
 
 #[test]
 fn every_dtype_and_op_at_ragged_sizes() {
@@ -23,7 +23,10 @@ fn zeros_keep_the_sign_of_the_earliest_rank() {
     let of = |values: [f32; 2]| values.map(|v| v.to_ne_bytes().to_vec());
     for op in [ReduceOp::Min, ReduceOp::Max] {
         for values in [[-0.0, 0.0], [0.0, -0.0]] {
-            assert_eq!(kernel(Dtype::F32, op, &of(values), 0), of(values)[0], "{op} {values:?}");
+            for isa in Isa::available() {
+                let got = kernel(Dtype::F32, op, &of(values), Way { isa, ..Way::default() });
+                assert_eq!(got, of(values)[0], "{op} {values:?} {isa:?}");
+            }
         }
     }
 }
@@ -32,7 +35,10 @@ fn zeros_keep_the_sign_of_the_earliest_rank() {
 fn averages_of_integers_truncate_toward_zero_after_wrapping() {
     let of = |values: &[i8]| values.iter().map(|v| vec![*v as u8]).collect::<Vec<_>>();
     for (values, average) in [(&[-3i8, -4][..], -3i8), (&[127, 127], -1), (&[1, 1, 0], 0)] {
-        assert_eq!(kernel(Dtype::I8, ReduceOp::Avg, &of(values), 0), [average as u8]);
+        for isa in Isa::available() {
+            let got = kernel(Dtype::I8, ReduceOp::Avg, &of(values), Way { isa, ..Way::default() });
+            assert_eq!(got, [average as u8], "{isa:?}");
+        }
     }
 }
 
@@ -52,37 +58,96 @@ proptest! {
     }
 }
 
+/// Places and lengths of every kind, of vectors and of parts of them, against the portable path.
+#[test]
+fn every_isa_gives_the_portable_bits() {
+    let lengths: Vec<usize> = (0..=200).chain([255, 256, 257, 511, 1000, 4099]).collect();
+    for &dtype in Dtype::ALL {
+        let inputs: Vec<Vec<u8>> =
+            (0..16).map(|r| random(dtype, 4101 * dtype.size(), r << 40 | 7)).collect();
+        for &op in ReduceOp::ALL {
+            for (at, &count) in lengths.iter().enumerate() {
+                let inputs: Vec<Vec<u8>> = inputs[..1 + at % 16]
+                    .iter()
+                    .map(|input| input[at % 3 * dtype.size()..][..count * dtype.size()].to_vec())
+                    .collect();
+                let way = Way { misaligned: at % 9, in_place: at % 5 == 0, ..Way::default() };
+                let expected = kernel(dtype, op, &inputs, way);
+                for isa in Isa::available() {
+                    for (stream, also) in [(false, true), (true, false), (true, true)] {
+                        let got = kernel(dtype, op, &inputs, Way { isa, stream, also, ..way });
+                        assert!(got == expected, "{dtype} {op} {count} {isa:?} {stream} {also}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[track_caller]
 fn check(dtype: Dtype, op: ReduceOp, world: u32, count: usize, misaligned: usize, seed: u64) {
     let bytes = count * dtype.size();
     let inputs: Vec<Vec<u8>> =
         (0..u64::from(world)).map(|r| random(dtype, bytes, seed ^ r << 40)).collect();
-    let (got, expected) = (kernel(dtype, op, &inputs, misaligned), reduced(dtype, op, &inputs));
-    if got != expected {
-        let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap() / dtype.size();
-        let element = |v: &Vec<u8>| v[at * dtype.size()..][..dtype.size()].to_vec();
-        let from: Vec<_> = inputs.iter().map(element).collect();
-        panic!(
-            "{dtype} {op} world {world}, element {at} of {count}: {:x?} for {:x?} from {from:x?}",
-            element(&got),
-            element(&expected),
-        );
+    let expected = reduced(dtype, op, &inputs);
+    for isa in Isa::available() {
+        let (stream, also) = (seed & 1 == 1, seed & 2 == 2);
+        let way = Way { isa, misaligned, stream, also, in_place: seed & 4 == 4 };
+        let got = kernel(dtype, op, &inputs, way);
+        if got != expected {
+            let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap() / dtype.size();
+            let element = |v: &Vec<u8>| v[at * dtype.size()..][..dtype.size()].to_vec();
+            let from: Vec<_> = inputs.iter().map(element).collect();
+            panic!(
+                "{dtype} {op} {isa:?} world {world}, element {at} of {count}: {:x?} for {:x?} \
+                 from {from:x?}",
+                element(&got),
+                element(&expected),
+            );
+        }
     }
 }
 
-/// Runs the kernel with every buffer off alignment, the output by another distance, and checks
-/// that nothing around the output is touched.
-fn kernel(dtype: Dtype, op: ReduceOp, inputs: &[Vec<u8>], misaligned: usize) -> Vec<u8> {
-    let shifted: Vec<Vec<u8>> =
-        inputs.iter().map(|v| [&vec![0; misaligned][..], v].concat()).collect();
-    let sources = Sources::new(inputs.len() as u32, |r| shifted[r as usize][misaligned..].as_ptr());
-    let (bytes, before) = (inputs[0].len(), 8 - misaligned);
-    let mut output = vec![0xee; before + bytes + 8];
-    let target = Target { to: output[before..].as_mut_ptr(), also: None, stream: false };
-    // SAFETY: every source and the output have `bytes` bytes from there.
-    unsafe { reduce(dtype, op, &sources, &target, bytes) };
-    let (head, rest) = output.split_at(before);
-    let (result, tail) = rest.split_at(bytes);
-    assert!(head.iter().chain(tail).all(|b| *b == 0xee), "written out of bounds");
-    result.to_vec()
+/// How a kernel is run.
+#[derive(Clone, Copy)]
+struct Way {
+    isa: Isa,
+    misaligned: usize,
+    stream: bool,
+    also: bool,
+    in_place: bool,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Way { isa: Isa::Portable, misaligned: 0, stream: false, also: false, in_place: false }
+    }
+}
+
+/// Runs the kernel with every buffer off alignment, the outputs by other distances, and checks
+/// that nothing around the outputs is touched.
+fn kernel(dtype: Dtype, op: ReduceOp, inputs: &[Vec<u8>], way: Way) -> Vec<u8> {
+    let bytes = inputs[0].len();
+    let framed =
+        |before: usize, inside: &[u8]| [&vec![0xee; before][..], inside, &[0xee; 8]].concat();
+    let shifted: Vec<Vec<u8>> = inputs.iter().map(|v| framed(way.misaligned, v)).collect();
+    let before = 16 - way.misaligned;
+    let zeros = vec![0; bytes];
+    let mut output = framed(before, if way.in_place { &inputs[0] } else { &zeros });
+    let mut second = framed(3, &zeros);
+    let to = output[before..].as_mut_ptr();
+    let sources = Sources::new(inputs.len() as u32, |r| match r {
+        0 if way.in_place => to.cast_const(),
+        _ => shifted[r as usize][way.misaligned..].as_ptr(),
+    });
+    let also = way.also.then(|| second[3..].as_mut_ptr());
+    let target = Target { to, also, stream: way.stream };
+    // SAFETY: every source and output has `bytes` bytes from there; the machine has the isa.
+    unsafe { reduce_by(way.isa, dtype, op, &sources, &target, bytes) };
+    let result = output[before..][..bytes].to_vec();
+    assert!(output == framed(before, &result), "written out of bounds");
+    if way.also {
+        assert!(second == framed(3, &result), "the second copy");
+    }
+    result
 }

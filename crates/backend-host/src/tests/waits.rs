@@ -6,7 +6,7 @@ use crossover_core::backend::Session;
 use crossover_core::call::{CallBuffers, CallSig};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::data::sum;
+use super::data::{sum, ways};
 use super::{group, settings};
 use crate::session::HostSession;
 use crate::wait::Habits;
@@ -102,5 +102,5 @@ fn all_reduce(
     let (input, mut output) = ([0u8; 16], [0u8; 16]);
     let buffers = CallBuffers { input: input.as_ptr(), output: output.as_mut_ptr(), stream: 0 };
     // SAFETY: both are as large as the call says.
-    unsafe { session.enqueue(0, &[], seq, &call, &buffers) }
+    unsafe { session.enqueue(0, &ways(seq), seq, &call, &buffers) }
 }

@@ -7,6 +7,7 @@ use crossover_core::call::{CallBuffers, CallSig};
 use crate::collective::direct::reduce_from;
 use crate::collective::parts::shard;
 use crate::exchange::Exchange;
+use crate::mover::Mover;
 
 /// # Safety
 ///
@@ -15,6 +16,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (total, world) = (call.bytes() as usize, exchange.world());
     let at = exchange.meet_at(buffers.input, buffers.output)?;
@@ -23,7 +25,7 @@ pub(crate) unsafe fn run(
     // peer reads.
     unsafe {
         let to = buffers.output.add(mine.start);
-        reduce_from(exchange, call, buffers.input, |peer| at(peer).0, mine, to)?;
+        reduce_from(exchange, mover, call, buffers.input, |peer| at(peer).0, mine, to)?;
     }
     // From here on nobody reads inputs, and every output has its owner's shard.
     exchange.meet(0, |_| ())?;

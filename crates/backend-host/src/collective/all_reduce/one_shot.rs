@@ -5,8 +5,8 @@ use crossover_core::call::{CallBuffers, CallSig};
 
 use crate::collective::parts::windows;
 use crate::exchange::Exchange;
-use crate::memory::copy;
-use crate::reduce::{Sources, Target, reduce};
+use crate::mover::Mover;
+use crate::reduce::Sources;
 
 /// # Safety
 ///
@@ -16,6 +16,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (total, width, rank) = (call.bytes() as usize, exchange.room(), exchange.rank());
     for start in windows(total, width) {
@@ -24,14 +25,13 @@ pub(crate) unsafe fn run(
         let (input, to) = unsafe { (buffers.input.add(start), buffers.output.add(start)) };
         let slots = exchange.meet(len, |own| {
             // SAFETY: inside the input, and a slot that no one else touches now.
-            unsafe { copy(input, own, len) };
+            unsafe { mover.fill(input, own, len) };
         })?;
         let source = |peer| if peer == rank { input } else { exchange.slot(slots, peer) };
         let sources = Sources::new(exchange.world(), source);
-        let target = Target { to, also: None, stream: false };
         // SAFETY: every rank has filled `len` bytes of its slot; a window of the output, which may
         // be the same one of the input.
-        unsafe { reduce(call.dtype, call.reduce_op, &sources, &target, len) };
+        unsafe { mover.reduce(call, &sources, to, None, len) };
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use crossover_core::call::{CallBuffers, CallSig};
 
 use crate::collective::parts::{shard, windows};
 use crate::exchange::{Exchange, Slots};
-use crate::memory::copy;
-use crate::reduce::{Sources, Target, reduce};
+use crate::mover::Mover;
+use crate::reduce::Sources;
 
 /// # Safety
 ///
@@ -19,6 +19,7 @@ pub(crate) unsafe fn run(
     call: &CallSig<'_>,
     buffers: &CallBuffers,
     exchange: &mut Exchange<'_>,
+    mover: &mut Mover<'_>,
 ) -> Result<(), EnqueueError> {
     let (total, width) = (call.bytes() as usize, width(exchange.room(), exchange.world()));
     let mut given: Option<Given> = None;
@@ -32,17 +33,19 @@ pub(crate) unsafe fn run(
             if let Some(window) = &window {
                 // SAFETY: a window of the input, which no result has overwritten yet, and a slot
                 // that no one else touches now.
-                unsafe { give(buffers.input.add(window.start), window.len(), own, rank, world) };
+                unsafe {
+                    let input = buffers.input.add(window.start);
+                    give(mover, input, window.len(), own, (rank, world));
+                }
             }
             if let Some(Given { window, sources }) = &given {
                 let mine = shard(window.len(), rank, world);
                 // SAFETY: inside the output and the own slot.
                 let (to, also) =
                     unsafe { (buffers.output.add(window.start + mine.start), own.add(results)) };
-                let target = Target { to, also: Some(also), stream: false };
                 // SAFETY: every peer has filled this shard of its slot, and leaves it alone until
                 // this step is published; the own shard of the input is whole until now.
-                unsafe { reduce(call.dtype, call.reduce_op, sources, &target, mine.len()) };
+                unsafe { mover.reduce(call, sources, to, Some(also), mine.len()) };
             }
         })?;
         if let Some(Given { window, .. }) = given {
@@ -51,7 +54,8 @@ pub(crate) unsafe fn run(
                 // SAFETY: every rank has put its results there; inside the output.
                 unsafe {
                     let result = exchange.slot(slots, peer).add(results);
-                    copy(result, buffers.output.add(window.start + theirs.start), theirs.len());
+                    let to = buffers.output.add(window.start + theirs.start);
+                    mover.take(result, to, theirs.len());
                 }
             }
         }
@@ -88,11 +92,17 @@ impl Given {
 /// # Safety
 ///
 /// `len` bytes can be read at `input` and written at `own`.
-unsafe fn give(input: *const u8, len: usize, own: *mut u8, rank: u32, world: u32) {
+unsafe fn give(
+    mover: &mut Mover<'_>,
+    input: *const u8,
+    len: usize,
+    own: *mut u8,
+    (rank, world): (u32, u32),
+) {
     for peer in (0..world).filter(|peer| *peer != rank) {
         let theirs = shard(len, peer, world);
         // SAFETY: inside the window and the slot.
-        unsafe { copy(input.add(theirs.start), own.add(theirs.start), theirs.len()) };
+        unsafe { mover.fill(input.add(theirs.start), own.add(theirs.start), theirs.len()) };
     }
 }
 

@@ -2,32 +2,27 @@
 
 use super::*;
 
-struct Format {
+struct Model {
     mantissa: i32,
     bias: i32,
     largest: u8,
-    decode: &'static [f32; 256],
-    encode: fn(f32) -> u8,
+    format: Format,
 }
 
-const FORMATS: [Format; 2] = [
-    Format {
-        mantissa: 3,
-        bias: 7,
-        largest: 0x7e,
-        decode: &E4M3_VALUES,
-        encode: round::<3, 7, 0x7e>,
-    },
-    Format {
-        mantissa: 2,
-        bias: 15,
-        largest: 0x7b,
-        decode: &E5M2_VALUES,
-        encode: round::<2, 15, 0x7b>,
-    },
+const MODELS: [Model; 2] = [
+    Model { mantissa: 3, bias: 7, largest: 0x7e, format: E4M3_FORMAT },
+    Model { mantissa: 2, bias: 15, largest: 0x7b, format: E5M2_FORMAT },
 ];
 
-impl Format {
+impl Model {
+    fn decode(&self, code: u8) -> f32 {
+        f32::from_bits(self.format.widen(code.into(), 8))
+    }
+
+    fn encode(&self, value: f32) -> u8 {
+        self.format.narrow(value.to_bits(), 8) as u8
+    }
+
     /// The value of a finite, positive code, by the formula of the specification.
     fn value(&self, code: u8) -> f64 {
         let steps = f64::from(1 << self.mantissa);
@@ -64,22 +59,23 @@ impl Format {
 
 #[test]
 fn every_code_has_its_value() {
-    for format in &FORMATS {
+    for model in &MODELS {
         for code in 0..=255u8 {
-            let (magnitude, decoded) = (code & 0x7f, f64::from(format.decode[code as usize]));
-            if magnitude <= format.largest {
+            let (magnitude, decoded) = (code & 0x7f, f64::from(model.decode(code)));
+            if magnitude <= model.largest {
                 let sign = if code < 0x80 { 1.0 } else { -1.0 };
-                assert_eq!(decoded.to_bits(), (sign * format.value(magnitude)).to_bits());
-                assert_eq!((format.encode)(decoded as f32), code, "there and back");
+                assert_eq!(decoded.to_bits(), (sign * model.value(magnitude)).to_bits());
+                assert_eq!(model.encode(decoded as f32), code, "there and back");
             }
         }
     }
-    assert!(E4M3_VALUES[0x7f].is_nan() && E4M3_VALUES[0xff].is_nan());
-    assert_eq!(E4M3_VALUES[0x7e], 448.0);
-    assert_eq!((E5M2_VALUES[0x7b], E5M2_VALUES[0x7c]), (57344.0, f32::INFINITY));
-    assert_eq!(E5M2_VALUES[0xfc], f32::NEG_INFINITY);
+    let [e4m3, e5m2] = &MODELS;
+    assert!(e4m3.decode(0x7f).is_nan() && e4m3.decode(0xff).is_nan());
+    assert_eq!(e4m3.decode(0x7e), 448.0);
+    assert_eq!((e5m2.decode(0x7b), e5m2.decode(0x7c)), (57344.0, f32::INFINITY));
+    assert_eq!(e5m2.decode(0xfc), f32::NEG_INFINITY);
     for nan in [0x7d, 0x7e, 0x7f, 0xfd, 0xfe, 0xff] {
-        assert!(E5M2_VALUES[nan].is_nan());
+        assert!(e5m2.decode(nan).is_nan());
     }
 }
 
@@ -87,37 +83,40 @@ fn every_code_has_its_value() {
 fn every_half_rounds_to_the_nearest() {
     for bits in 0..=u16::MAX {
         let value = half::f16::from_bits(bits).to_f32();
-        for format in &FORMATS {
-            let (got, expected) = ((format.encode)(value), format.nearest(value.into()));
-            assert_eq!(got, expected, "{value:e}, mantissa of {}", format.mantissa);
+        for model in &MODELS {
+            let (got, expected) = (model.encode(value), model.nearest(value.into()));
+            assert_eq!(got, expected, "{value:e}, mantissa of {}", model.mantissa);
         }
     }
 }
 
 #[test]
 fn every_tie_and_its_neighbours_round_to_the_nearest() {
-    for format in &FORMATS {
-        for code in 0..format.largest {
-            let tie = ((format.value(code) + format.value(code + 1)) / 2.0) as f32;
+    for model in &MODELS {
+        for code in 0..model.largest {
+            let tie = ((model.value(code) + model.value(code + 1)) / 2.0) as f32;
             for value in [tie.next_down(), tie, tie.next_up()] {
-                assert_eq!((format.encode)(value), format.nearest(value.into()), "{value:e}");
-                assert_eq!((format.encode)(-value), format.nearest((-value).into()), "-{value:e}");
+                assert_eq!(model.encode(value), model.nearest(value.into()), "{value:e}");
+                assert_eq!(model.encode(-value), model.nearest((-value).into()), "-{value:e}");
             }
         }
         for value in [f32::MIN_POSITIVE, 1e-45, f32::MAX, f32::INFINITY, f32::NEG_INFINITY] {
-            assert_eq!((format.encode)(value), format.nearest(value.into()), "{value:e}");
+            assert_eq!(model.encode(value), model.nearest(value.into()), "{value:e}");
         }
     }
 }
 
 /// Decodes, applies `f`, encodes.
-pub(crate) fn by_way_of<E: Element<Acc = f32>>(codes: &[u8], f: impl Fn(&[f32]) -> f32) -> u8 {
-    let mut values = vec![0.0; codes.len()];
-    let mut code = 0;
-    // SAFETY: as many codes as values, and one of each.
-    unsafe {
-        E::fold(codes.as_ptr(), &mut values, |_, value| value);
-        E::store(&[f(&values)], &mut code);
-    }
-    code
+fn by_way_of(format: Format, codes: &[u8], f: impl Fn(&[f32]) -> f32) -> u8 {
+    let value = |code: &u8| f32::from_bits(format.widen((*code).into(), 8));
+    let values: Vec<f32> = codes.iter().map(value).collect();
+    format.narrow(f(&values).to_bits(), 8) as u8
+}
+
+pub(crate) fn e4m3(codes: &[u8], f: impl Fn(&[f32]) -> f32) -> u8 {
+    by_way_of(E4M3_FORMAT, codes, f)
+}
+
+pub(crate) fn e5m2(codes: &[u8], f: impl Fn(&[f32]) -> f32) -> u8 {
+    by_way_of(E5M2_FORMAT, codes, f)
 }

@@ -1,0 +1,188 @@
+//! How a call's bytes are moved: by one thread or the rank's team, through the caches or past them.
+//! Nothing here shows in a result.
+
+use crossover_core::backend::{Param, Values};
+use crossover_core::call::{CallSig, Op};
+
+use crate::memory::{copy, stream};
+use crate::reduce::{Sources, Target, reduce};
+use crate::team::{Team, cut};
+
+/// What a policy says about it, for one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    /// Most bytes of a slot that a step fills.
+    pub(crate) window: usize,
+    /// Most bytes of the next call's slot that a call takes possession of.
+    pub(crate) claim: usize,
+    /// Slots are filled past the caches.
+    stream_slots: bool,
+    /// Results are written past the caches.
+    stream_results: bool,
+    /// The least bytes that are worth a thread.
+    split: usize,
+}
+
+impl Ways {
+    /// From the values of [`PARAMS`].
+    #[inline]
+    pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
+        let &[window, claim, slots, stream, split] = params else {
+            unreachable!("a session receives a value for each param")
+        };
+        let results = match call.op {
+            Op::AllGather => call.bytes().saturating_mul(world.into()),
+            Op::ReduceScatter => call.bytes() / u64::from(world),
+            _ => call.bytes(),
+        };
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ways {
+            window: size(window),
+            claim: size(claim),
+            stream_slots: slots != 0,
+            stream_results: results >= stream,
+            split: size(split),
+        }
+    }
+}
+
+/// What a policy can set of each algorithm. None of it shows in a result.
+pub(crate) const PARAMS: &[Param] = &[
+    // Most bytes of a slot that a step fills; the slot has at most `host.chunk`.
+    Param { name: "window", values: Values::Bytes { min: 1024, max: NO_LIMIT }, default: NO_LIMIT },
+    // Most bytes of the next call's slot whose cache lines a call takes possession of.
+    Param { name: "claim", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: 0 },
+    // How slots are filled: `streamed` is past the caches.
+    Param { name: "slots", values: Values::Words(&["cached", "streamed"]), default: 0 },
+    // From how many bytes of results on they are written past the caches.
+    Param { name: "stream", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
+    // The least bytes that are worth a thread of the rank's team.
+    Param { name: "split", values: Values::Bytes { min: 64, max: NO_LIMIT }, default: 64 * 1024 }, // size: a floor's
+];
+
+const NO_LIMIT: u64 = u64::MAX;
+
+/// Moves the bytes of one call.
+pub(crate) struct Mover<'a> {
+    team: &'a mut Team,
+    ways: Ways,
+}
+
+impl<'a> Mover<'a> {
+    pub(crate) fn new(team: &'a mut Team, ways: Ways) -> Self {
+        Mover { team, ways }
+    }
+
+    /// Copies into the own slot, for peers to read soon.
+    ///
+    /// # Safety
+    ///
+    /// As for [`std::ptr::copy_nonoverlapping`], of bytes.
+    #[inline]
+    pub(crate) unsafe fn fill(&mut self, from: *const u8, slot: *mut u8, len: usize) {
+        // SAFETY: the caller's.
+        unsafe { self.copy(from, slot, len, self.ways.stream_slots) };
+    }
+
+    /// Copies a result from a slot.
+    ///
+    /// # Safety
+    ///
+    /// As for [`std::ptr::copy_nonoverlapping`], of bytes.
+    #[inline]
+    pub(crate) unsafe fn take(&mut self, slot: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: the caller's.
+        unsafe { self.copy(slot, to, len, self.ways.stream_results) };
+    }
+
+    /// Moves what a rank gives to itself, unless it is in place already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`std::ptr::copy_nonoverlapping`], of bytes, but that both may be the same.
+    #[inline]
+    pub(crate) unsafe fn keep(&mut self, from: *const u8, to: *mut u8, len: usize) {
+        if from != to.cast_const() {
+            // SAFETY: the caller's.
+            unsafe { self.copy(from, to, len, self.ways.stream_results) };
+        }
+    }
+
+    /// Reduces every source's `len` bytes to `to` and, a second time, to `also`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`reduce`].
+    #[inline]
+    pub(crate) unsafe fn reduce(
+        &mut self,
+        call: &CallSig<'_>,
+        sources: &Sources,
+        to: *mut u8,
+        also: Option<*mut u8>,
+        len: usize,
+    ) {
+        let (dtype, op, stream) = (call.dtype, call.reduce_op, self.ways.stream_results);
+        let target = Target { to, also, stream };
+        let parts = self.parts(len);
+        if parts == 1 {
+            // SAFETY: the caller's.
+            unsafe { reduce(dtype, op, sources, &target, len) };
+            return;
+        }
+        let shared = Shared((sources, target));
+        self.team.run(parts, &|part| {
+            let (sources, target) = shared.get();
+            let range = cut(len, part, parts);
+            // SAFETY: the caller's promise, of a part: whole elements, since no element is longer
+            // than a cache line or divides it unevenly.
+            unsafe {
+                let sources = sources.after(range.start);
+                let target = target.after(range.start);
+                reduce(dtype, op, &sources, &target, range.len());
+            }
+        });
+    }
+
+    #[inline]
+    unsafe fn copy(&mut self, from: *const u8, to: *mut u8, len: usize, past: bool) {
+        let parts = self.parts(len);
+        if parts == 1 {
+            // SAFETY: the caller's.
+            unsafe { if past { stream(from, to, len) } else { copy(from, to, len) } };
+            return;
+        }
+        let shared = Shared((from, to));
+        self.team.run(parts, &|part| {
+            let &(from, to) = shared.get();
+            let range = cut(len, part, parts);
+            // SAFETY: the caller's promise, of a part.
+            unsafe {
+                let (from, to) = (from.add(range.start), to.add(range.start));
+                if past { stream(from, to, range.len()) } else { copy(from, to, range.len()) }
+            }
+        });
+    }
+
+    /// How many threads so many bytes are worth.
+    #[inline]
+    fn parts(&self, len: usize) -> usize {
+        match self.team.threads() {
+            1 => 1,
+            threads => threads.min((len / self.ways.split.max(1)).max(1)),
+        }
+    }
+}
+
+/// Pointers that the threads of a team share for the length of a `run`.
+struct Shared<T>(T);
+
+// SAFETY: what the pointers point to is used by parts that do not overlap, while the caller, who
+// vouches for them, waits.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn get(&self) -> &T {
+        &self.0
+    }
+}
