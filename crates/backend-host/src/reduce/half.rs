@@ -12,11 +12,11 @@ impl Element for F16 {
 
     #[inline(always)]
     fn widen<V: Vector>(elements: V) -> [V; 2] {
-        elements.from_f16()
+        elements.widen_f16()
     }
 
     #[inline(always)]
     fn round<V: Vector>(wide: [V; 2]) -> V {
-        V::to_f16(wide)
+        V::narrow_f16(wide)
     }
 }

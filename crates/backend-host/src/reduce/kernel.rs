@@ -94,6 +94,8 @@ unsafe fn tiles<V: Vector, E: Element, O: Combine, const TILE: usize>(
 ///
 /// They lie inside the sources and the target. The target may be a source: what lies at this place
 /// is read from every source before it is written.
+// Arrays are indexed: through iterators the compiler keeps them in memory.
+#[expect(clippy::needless_range_loop)]
 #[inline(always)]
 unsafe fn tile<V: Vector, E: Element, O: Combine, const TILE: usize>(
     sources: &[*const u8],

@@ -61,7 +61,7 @@ unsafe impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    fn from_f16(self) -> [Self; 2] {
+    fn widen_f16(self) -> [Self; 2] {
         // SAFETY: as promised to `Vector`.
         unsafe {
             [
@@ -72,7 +72,7 @@ unsafe impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    fn to_f16([low, high]: [Self; 2]) -> Self {
+    fn narrow_f16([low, high]: [Self; 2]) -> Self {
         // SAFETY: as promised to `Vector`.
         unsafe {
             let (low, high) = (_mm256_castsi128_si256(rounded(low)), rounded(high));

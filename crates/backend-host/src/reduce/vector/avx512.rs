@@ -69,7 +69,7 @@ unsafe impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    fn from_f16(self) -> [Self; 2] {
+    fn widen_f16(self) -> [Self; 2] {
         // SAFETY: as promised to `Vector`.
         unsafe {
             [
@@ -82,7 +82,7 @@ unsafe impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    fn to_f16([low, high]: [Self; 2]) -> Self {
+    fn narrow_f16([low, high]: [Self; 2]) -> Self {
         // SAFETY: as promised to `Vector`.
         unsafe {
             let (low, high) = (rounded(low), rounded(high));

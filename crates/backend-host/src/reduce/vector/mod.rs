@@ -73,9 +73,9 @@ pub(crate) unsafe trait Vector: Copy {
         map(self, |value: f64| if value.is_nan() { f64::NAN } else { value })
     }
 
-    /// The f32 values of binary16 lanes, in an order that [`Vector::to_f16`] undoes.
+    /// The f32 values of binary16 lanes, in an order that [`Vector::narrow_f16`] undoes.
     #[inline(always)]
-    fn from_f16(self) -> [Self; 2] {
+    fn widen_f16(self) -> [Self; 2] {
         [
             map(self, |two: u32| BINARY16.widen(two & 0xffff, 16)),
             map(self, |two: u32| BINARY16.widen(two >> 16, 16)),
@@ -84,7 +84,7 @@ pub(crate) unsafe trait Vector: Copy {
 
     /// Rounds f32 lanes to binary16; a NaN becomes the canonical one.
     #[inline(always)]
-    fn to_f16([low, high]: [Self; 2]) -> Self {
+    fn narrow_f16([low, high]: [Self; 2]) -> Self {
         let low = map(low, |value: u32| BINARY16.narrow(value, 16));
         zip(low, high, |low, high: u32| low | BINARY16.narrow(high, 16) << 16)
     }

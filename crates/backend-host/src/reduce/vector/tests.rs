@@ -36,7 +36,7 @@ fn on_every_isa(portable: fn(), avx2: fn(), avx512: fn()) {
 fn binary16<V: Vector>() {
     for code in 0..=u16::MAX {
         let value = f16::from_bits(code).to_f32();
-        for wide in splat::<V, u16>(code).from_f16() {
+        for wide in splat::<V, u16>(code).widen_f16() {
             assert!(lanes::<V, f32>(wide).all(|lane| same(lane, value)), "{code:04x}");
         }
         rounds_to_f16::<V>(value);
@@ -57,7 +57,7 @@ fn binary16<V: Vector>() {
 #[track_caller]
 fn rounds_to_f16<V: Vector>(value: f32) {
     let expected = if value.is_nan() { 0x7e00 } else { f16::from_f32(value).to_bits() };
-    let got = V::to_f16([splat::<V, f32>(value); 2]);
+    let got = V::narrow_f16([splat::<V, f32>(value); 2]);
     assert!(lanes::<V, u16>(got).all(|lane| lane == expected), "{value:e} to {expected:04x}");
 }
 
