@@ -2,6 +2,7 @@
 #include "peer.h"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -93,8 +94,8 @@ int peer_broadcast(int dtype, size_t count, void *buffer) {
 }
 
 int peer_finish() {
-  return guarded([] {
-    group.reset();
-    MPI_Finalize();
-  });
+  /* Its own destructors call MPI after MPI is finalised, and fail: the process ends here, once all
+   * ranks are through. The loop has printed everything by now. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(0);
 }

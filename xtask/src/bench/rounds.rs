@@ -5,12 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 use super::peer::{Contender, Kind, contenders};
 use super::record::{ABOUT, LINES};
 use super::{Peers, install};
+
+/// Has a turn as a contender has.
+const FLOOR: Contender = Contender { name: "floor", kind: Kind::Own };
 
 /// Who runs, and with what.
 struct Turn {
@@ -42,17 +45,17 @@ pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
     let mut lines = File::create(args.out.join(LINES))?;
     for round in 1..=args.rounds {
         for &ranks in &args.ranks {
-            write(&mut lines, round, floor(&bench, ranks)?)?;
-            for turn in &turns {
-                crate::say(&format!("round {round}, {ranks} ranks: {}", turn.contender.name));
-                match bench.turn(turn, ranks) {
-                    Ok(found) => write(&mut lines, round, found)?,
-                    Err(why) => {
-                        let why = format!("{} of {ranks} ranks: {why:#}", turn.contender.name);
-                        crate::say(&why);
-                        left_out.push(format!("round {round}: {why}"));
-                    }
+            let floor = Turn { contender: FLOOR, adapter: None };
+            for turn in [&floor].into_iter().chain(&turns) {
+                let name = turn.contender.name;
+                crate::say(&format!("round {round}, {ranks} ranks: {name}"));
+                let (found, failure) = bench.turn(turn, ranks)?;
+                if let Some(why) = failure {
+                    let why = format!("{name}, {ranks} ranks, {why}, after {} lines", found.len());
+                    crate::say(&why);
+                    left_out.push(format!("round {round}: {why}"));
                 }
+                write(&mut lines, round, found)?;
             }
         }
     }
@@ -99,24 +102,24 @@ fn turns(root: &Path, bench: &Bench<'_>) -> Result<(Vec<Turn>, Vec<String>)> {
     Ok((turns, left_out))
 }
 
-/// The floor's ranks have a processor each.
-fn floor(bench: &Bench<'_>, ranks: u32) -> Result<Vec<Value>> {
-    let ranks = ranks.min(bench.processors as u32);
-    if ranks < 2 {
-        return Ok(Vec::new()); // no floor for those who take turns on one processor
-    }
-    let mut command = bench.launch(ranks);
-    command.arg("floor");
-    bench.lines(command)
-}
-
 impl Bench<'_> {
-    fn turn(&self, turn: &Turn, ranks: u32) -> Result<Vec<Value>> {
+    /// What a contender printed, and how it failed if it did.
+    fn turn(&self, turn: &Turn, ranks: u32) -> Result<(Vec<Value>, Option<String>)> {
         let name = turn.contender.name;
         let command = match (&turn.contender.kind, &turn.adapter) {
             (Kind::Peer(peer), Some(adapter)) => {
                 let mut command = peer.launcher(&self.dir, ranks, self.processors);
                 command.arg(self.programs.join("peers")).arg(adapter).args(["--name", name]);
+                command
+            }
+            _ if name == FLOOR.name => {
+                // Its ranks have a processor each; one alone has no floor.
+                let ranks = ranks.min(self.processors as u32);
+                if ranks < 2 {
+                    return Ok((Vec::new(), None));
+                }
+                let mut command = self.launch(ranks);
+                command.arg(name);
                 command
             }
             _ => {
@@ -135,8 +138,8 @@ impl Bench<'_> {
         command
     }
 
-    /// Runs to the end or the time limit: the lines of what it printed.
-    fn lines(&self, inner: Command) -> Result<Vec<Value>> {
+    /// Runs to the end or the time limit. What was measured before a failure is kept.
+    fn lines(&self, inner: Command) -> Result<(Vec<Value>, Option<String>)> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5"]).arg(self.args.timeout.to_string());
         command.arg(inner.get_program()).args(inner.get_args());
@@ -162,17 +165,16 @@ impl Bench<'_> {
         let text = String::from_utf8_lossy(&output.stdout);
         let lines: Vec<Value> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        // What it measured before it failed is not thrown away; wrong results are in the lines.
-        let wrong = lines.iter().any(|line| line["check"] == "WRONG");
-        if !output.status.success() && !wrong {
+        let wrong = lines.iter().any(|line| line["check"] == "WRONG"); // the tables say so
+        let failure = (!output.status.success() && !wrong).then(|| {
             let said = String::from_utf8_lossy(&output.stderr);
-            let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-            let last = last.last().copied().unwrap_or("no message");
-            let done = lines.len();
-            ensure!(output.status.code() != Some(124), "it took too long, after {done} cells");
-            bail!("it ended with {}, after {done} cells: {last}", output.status);
-        }
-        Ok(lines)
+            let last = said.lines().rev().find(|line| !line.trim().is_empty());
+            match output.status.code() {
+                Some(124) => format!("it took more than {} seconds", self.args.timeout),
+                _ => format!("{}: {}", output.status, last.unwrap_or("no message").trim()),
+            }
+        });
+        Ok((lines, failure))
     }
 }
 
