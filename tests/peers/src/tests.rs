@@ -77,7 +77,7 @@ fn spoil_one(rank: usize, input: &mut [u8]) {
     if rank == 0 {
         let last = input.len() - 1; // of bf16 it has the sign
         input[last] ^= 0x80;
-        input[last / 2 | 1] ^= 0x80;
+        input[(last / 2) | 1] ^= 0x80;
     }
 }
 
