@@ -4,12 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::call::{CallSig, Op, Split};
 use rustix::io::Errno;
 
-use crate::eligibility::{DESCRIPTOR, ONE_SHOT, TWO_SHOT};
 use crate::header::Header;
-use crate::layout::{INLINE, Layout, MAX_WORLD};
+use crate::layout::{Layout, MAX_WORLD};
 use crate::liveness::Liveness;
 use crate::memory;
 use crate::mismatch;
@@ -18,7 +16,6 @@ use crate::reach::Reach;
 use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::team::Team;
-use crate::verdict;
 use crate::wait::{Habits, Wait};
 
 /// A call in progress on this rank.
@@ -31,33 +28,12 @@ pub(crate) struct Exchange<'a> {
     scratch: &'a mut [u8],
     /// Most bytes of a slot's data that a step fills.
     window: usize,
-    header: Header,
+    header: &'a Header,
     tag: u32,
-    /// Where this call's data lies in a slot.
-    room: Room,
     /// Rendezvous so far.
     met: u32,
     /// The most bytes of the own slot that a step has filled.
     filled: usize,
-}
-
-/// The part of a slot that a call's data travels in. A function of the call, so that ranks agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// The head, beside the arrival word: the whole input fits.
-    Inline,
-    /// The slot's data.
-    Chunk,
-}
-
-impl Room {
-    pub(crate) fn of(algorithm: usize, call: &CallSig<'_>) -> Self {
-        let one_step = algorithm == ONE_SHOT || algorithm == TWO_SHOT && call.op != Op::AllReduce;
-        match one_step && call.bytes() <= INLINE as u64 && matches!(call.split, Split::Even) {
-            true => Room::Inline,
-            false => Room::Chunk,
-        }
-    }
 }
 
 /// A step whose slot is published.
@@ -65,22 +41,16 @@ impl Room {
 pub(crate) struct Given(Step);
 
 impl<'a> Exchange<'a> {
-    /// Begins a call, whose steps fill at most `window` bytes of a slot; and the session's team.
-    ///
-    /// # Errors
-    ///
-    /// The group has ended before.
-    #[inline]
-    pub(crate) fn begin(
+    /// A call whose steps fill at most `window` bytes of a slot; and the session's team.
+    // Inlined, so that it is made where it stays: copying what was just written costs more than a
+    // tiny call's data.
+    #[inline(always)]
+    pub(crate) fn new(
         session: &'a mut HostSession,
-        header: Header,
-        room: Room,
+        header: &'a Header,
         window: usize,
-    ) -> Result<(Self, &'a mut Team), EnqueueError> {
+    ) -> (Self, &'a mut Team) {
         let HostSession { segment, liveness, steps, habits, reach, scratch, team } = session;
-        if let Some(ended) = verdict::read(segment, "begin", header.seq()) {
-            return Err(ended);
-        }
         let exchange = Exchange {
             window: window.min(segment.layout().chunk) / 64 * 64,
             segment,
@@ -91,11 +61,10 @@ impl<'a> Exchange<'a> {
             scratch,
             tag: header.tag(),
             header,
-            room,
             met: 0,
             filled: 0,
         };
-        Ok((exchange, team))
+        (exchange, team)
     }
 
     #[inline]
@@ -118,20 +87,13 @@ impl<'a> Exchange<'a> {
     /// Most bytes that one step can carry from each rank.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        match self.room {
-            Room::Inline => INLINE,
-            Room::Chunk => self.window,
-        }
+        self.window
     }
 
-    /// Bytes of each of `world` equal regions of a slot, for parts of at most `longest` bytes.
+    /// Bytes of each of `world` equal regions of a slot.
     #[inline]
-    pub(crate) fn region(&self, longest: usize) -> usize {
-        match self.room {
-            // Of nothing, too, there is a region: ranks meet over it.
-            Room::Inline => longest.max(1),
-            Room::Chunk => self.window / self.world() as usize / 64 * 64,
-        }
+    pub(crate) fn region(&self) -> usize {
+        self.window / self.world() as usize / 64 * 64
     }
 
     /// Fills the own slot and publishes it: `fill` writes at most `bytes` bytes, of at most
@@ -141,14 +103,9 @@ impl<'a> Exchange<'a> {
         let (segment, rank) = (self.segment, self.habits.rank);
         let step = self.steps.begin(self.tag);
         let parity = step.parity();
-        match self.room {
-            Room::Inline => fill(segment.inline(rank, parity)),
-            Room::Chunk => {
-                fill(segment.data(rank, parity));
-                segment.rest(rank, parity).store(self.header.rest(), Relaxed);
-            }
-        }
+        fill(segment.data(rank, parity));
         if self.met == 0 {
+            segment.rest(rank, parity).store(self.header.rest(), Relaxed);
             segment.seq(rank, parity).store(self.header.seq(), Relaxed);
             self.header.write(segment, rank, parity);
         }
@@ -168,11 +125,11 @@ impl<'a> Exchange<'a> {
     pub(crate) fn wait(&mut self, Given(step): Given) -> Result<Slots, EnqueueError> {
         self.met += 1;
         let (header, met) = (self.header, self.met);
-        let place = || place(header, met);
+        let place = || mismatch::place(header, met);
         let mut wait = Wait::new(self.habits, self.segment, self.liveness, place, header.seq());
         let met = self.steps.meet(step, self.segment, &mut wait)?;
         if met == Met::Unlike || (self.met == 1 && !self.is_same_call(step)) {
-            return Err(self.mismatch(step));
+            return Err(mismatch::found(self.segment, self.header, self.met, step.parity()));
         }
         Ok(Slots { parity: step.parity() })
     }
@@ -195,10 +152,7 @@ impl<'a> Exchange<'a> {
     /// The data of a rank's slot.
     #[inline]
     pub(crate) fn slot(&self, slots: Slots, rank: u32) -> *const u8 {
-        match self.room {
-            Room::Inline => self.segment.inline(rank, slots.parity),
-            Room::Chunk => self.segment.data(rank, slots.parity),
-        }
+        self.segment.data(rank, slots.parity)
     }
 
     /// Gives two addresses and waits for those of every rank.
@@ -242,7 +196,7 @@ impl<'a> Exchange<'a> {
         let reach = self.reach.expect("chosen only where the group has it");
         // SAFETY: the caller's.
         unsafe { reach.read(peer, from, to, len) }.map_err(|errno| {
-            let (step, seq) = (place(self.header, self.met), self.header.seq());
+            let (step, seq) = (mismatch::place(self.header, self.met), self.header.seq());
             match errno {
                 Errno::SRCH => {
                     let how = "its process ended while its memory was read".to_owned();
@@ -271,9 +225,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn claim(&self, most: usize) {
         let (segment, rank, parity) = (self.segment, self.habits.rank, self.steps.next_parity());
         memory::claim(segment.inline(rank, parity), 1);
-        if self.room == Room::Chunk {
-            memory::claim(segment.data(rank, parity), self.filled.min(most));
-        }
+        memory::claim(segment.data(rank, parity), self.filled.min(most));
     }
 
     fn layout(&self) -> Layout {
@@ -287,17 +239,8 @@ impl<'a> Exchange<'a> {
         (0..self.world()).all(|rank| {
             let same = |word: &AtomicU64, mine: u64| word.load(Relaxed) == mine;
             same(segment.seq(rank, step.parity()), self.header.seq())
-                && (self.room == Room::Inline
-                    || same(segment.rest(rank, step.parity()), self.header.rest()))
+                && same(segment.rest(rank, step.parity()), self.header.rest())
         })
-    }
-
-    #[cold]
-    fn mismatch(&self, step: Step) -> EnqueueError {
-        let segment = self.segment;
-        let headers: Vec<Header> =
-            (0..self.world()).map(|rank| Header::read(segment, rank, step.parity())).collect();
-        mismatch::explain(&headers, place(self.header, self.met), self.header.seq())
     }
 }
 
@@ -305,10 +248,4 @@ impl<'a> Exchange<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Slots {
     parity: usize,
-}
-
-fn place(header: Header, met: u32) -> String {
-    let algorithm = mismatch::algorithm_in_words(header.algorithm());
-    let op = mismatch::op_in_words(header.op());
-    format!("{}/{algorithm} {op}, rendezvous {met}", DESCRIPTOR.id)
 }

@@ -18,6 +18,7 @@ use crate::segment::Segment;
 pub(crate) struct Header([u64; 4]);
 
 impl Header {
+    #[inline(always)]
     pub(crate) fn of_call(algorithm: usize, seq: u64, call: &CallSig<'_>) -> Self {
         // The reduce op means nothing to an op that copies, and may differ.
         let reduce_op = if call.op.reduces() { call.reduce_op as u64 } else { 0 };
@@ -40,6 +41,7 @@ impl Header {
 
     /// What of it fits beside a step's number. By itself it tells any two calls apart whose splits
     /// are even and counts below 2^12; with [`Header::rest`] and the call's number, any two.
+    #[inline(always)]
     pub(crate) fn tag(&self) -> u32 {
         let fields = [
             (self.algorithm(), 3),
@@ -56,12 +58,14 @@ impl Header {
     }
 
     /// The count and the split. A split follows from its own counts, so that its digest will do.
+    #[inline]
     pub(crate) fn rest(&self) -> u64 {
         if self.split() == 0 { self.count() } else { self.split() }
     }
 
     /// Writes it into the own slot's record, before the step is published.
-    pub(crate) fn write(self, segment: &Segment, rank: u32, parity: usize) {
+    #[inline]
+    pub(crate) fn write(&self, segment: &Segment, rank: u32, parity: usize) {
         for (to, word) in segment.record(rank, parity).into_iter().zip(self.0) {
             to.store(word, Relaxed);
         }
@@ -72,35 +76,43 @@ impl Header {
         Header(segment.record(rank, parity).map(|word| word.load(Relaxed)))
     }
 
+    #[inline]
     pub(crate) fn seq(&self) -> u64 {
         self.0[0]
     }
 
+    #[inline]
     pub(crate) fn algorithm(&self) -> u64 {
         self.0[1] & 0xff
     }
 
     /// An index into `Op::ALL`, or [`CLOSE`].
+    #[inline]
     pub(crate) fn op(&self) -> u64 {
         self.0[1] >> 8 & 0xff
     }
 
+    #[inline]
     pub(crate) fn dtype(&self) -> u64 {
         self.0[1] >> 16 & 0xff
     }
 
+    #[inline]
     pub(crate) fn reduce_op(&self) -> u64 {
         self.0[1] >> 24 & 0xff
     }
 
+    #[inline]
     pub(crate) fn root(&self) -> u64 {
         self.0[1] >> 32
     }
 
+    #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.0[2]
     }
 
+    #[inline]
     pub(crate) fn split(&self) -> u64 {
         self.0[3]
     }

@@ -32,6 +32,7 @@ mod session;
 mod settings;
 mod setup;
 pub mod team;
+mod tiny;
 mod verdict;
 mod wait;
 

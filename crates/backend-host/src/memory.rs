@@ -15,6 +15,41 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     unsafe { to.copy_from_nonoverlapping(from, len) };
 }
 
+/// Copies at most 48 bytes without a call: by two or three overlapping pieces. Reads all before it
+/// writes any.
+///
+/// # Safety
+///
+/// As for [`std::ptr::copy`], of bytes: any alignment, and they may overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_tiny(from: *const u8, to: *mut u8, len: usize) {
+    debug_assert!(len <= 48);
+    // SAFETY: each piece is inside the caller's `len` bytes.
+    unsafe {
+        if len >= 16 {
+            let last = len - 16;
+            let middle = last.min(16);
+            let pieces = [0, middle, last].map(|at| from.add(at).cast::<u128>().read_unaligned());
+            for (at, piece) in [0, middle, last].into_iter().zip(pieces) {
+                to.add(at).cast::<u128>().write_unaligned(piece);
+            }
+        } else if len >= 8 {
+            let last = len - 8;
+            let pieces = [0, last].map(|at| from.add(at).cast::<u64>().read_unaligned());
+            to.cast::<u64>().write_unaligned(pieces[0]);
+            to.add(last).cast::<u64>().write_unaligned(pieces[1]);
+        } else {
+            let mut pieces = [0; 8];
+            for (at, piece) in pieces.iter_mut().enumerate().take(len) {
+                *piece = from.add(at).read();
+            }
+            for (at, piece) in pieces.iter().enumerate().take(len) {
+                to.add(at).write(*piece);
+            }
+        }
+    }
+}
+
 /// Copies `len` bytes past the caches, for data that nobody nearby reads soon. Whatever is
 /// written is in order before any later store.
 ///
@@ -88,6 +123,18 @@ pub(crate) fn claim(at: *const u8, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_every_tiny_length_and_nothing_else() {
+        let data: Vec<u8> = (1..=64).collect();
+        for len in 0..=48 {
+            let mut out = [0xee; 64];
+            // SAFETY: both have more.
+            unsafe { copy_tiny(data[3..].as_ptr(), out[5..].as_mut_ptr(), len) };
+            assert_eq!(out[5..5 + len], data[3..3 + len]);
+            assert!(out[..5].iter().chain(&out[5 + len..]).all(|byte| *byte == 0xee), "{len}");
+        }
+    }
 
     #[test]
     fn streams_any_length_from_and_to_any_place() {

@@ -7,10 +7,26 @@ use crossover_core::call::{Dtype, Op, ReduceOp};
 
 use crate::eligibility::DESCRIPTOR;
 use crate::header::{CLOSE, Header};
+use crate::segment::Segment;
+
+/// The error of ranks that met in a step of this parity, the call's rendezvous number `met`, and
+/// turn out to make different calls.
+#[cold]
+pub(crate) fn found(segment: &Segment, header: &Header, met: u32, parity: usize) -> EnqueueError {
+    let world = segment.layout().world;
+    let headers: Vec<Header> = (0..world).map(|rank| Header::read(segment, rank, parity)).collect();
+    explain(&headers, place(header, met), header.seq())
+}
+
+/// Where a rank is in a call, in words.
+pub(crate) fn place(header: &Header, met: u32) -> String {
+    let algorithm = algorithm_in_words(header.algorithm());
+    format!("{}/{algorithm} {}, rendezvous {met}", DESCRIPTOR.id, op_in_words(header.op()))
+}
 
 /// The error for headers, in rank order, that are not all equal. `step` and `seq` are the
 /// reader's own.
-pub(crate) fn explain(headers: &[Header], step: String, seq: u64) -> EnqueueError {
+fn explain(headers: &[Header], step: String, seq: u64) -> EnqueueError {
     if let Some((rank, how)) = closed(headers) {
         return EnqueueError::Lost { step, seq, rank, how };
     }
@@ -77,12 +93,12 @@ fn sentence(Field(field, _, words): &Field, camps: &[(u64, Vec<u32>)]) -> String
     camps.iter().enumerate().map(clause).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn op_in_words(n: u64) -> String {
+fn op_in_words(n: u64) -> String {
     if n == CLOSE { "close".to_owned() } else { name(n, Op::NAMES) }
 }
 
 /// The name after the slash.
-pub(crate) fn algorithm_in_words(n: u64) -> String {
+fn algorithm_in_words(n: u64) -> String {
     let known = DESCRIPTOR.algorithms.get(n as usize);
     known.map_or_else(|| format!("number {n}"), |a| a.name.to_owned())
 }

@@ -65,11 +65,12 @@ const NO_LIMIT: u64 = u64::MAX;
 /// Moves the bytes of one call.
 pub(crate) struct Mover<'a> {
     team: &'a mut Team,
-    ways: Ways,
+    ways: &'a Ways,
 }
 
 impl<'a> Mover<'a> {
-    pub(crate) fn new(team: &'a mut Team, ways: Ways) -> Self {
+    #[inline(always)]
+    pub(crate) fn new(team: &'a mut Team, ways: &'a Ways) -> Self {
         Mover { team, ways }
     }
 

@@ -7,7 +7,7 @@ use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig};
 
 use crate::collective;
-use crate::exchange::{Exchange, Room};
+use crate::exchange::Exchange;
 use crate::header::Header;
 use crate::liveness::Liveness;
 use crate::mover::{Mover, Ways};
@@ -15,6 +15,7 @@ use crate::protocol::Steps;
 use crate::reach::Reach;
 use crate::segment::Segment;
 use crate::team::Team;
+use crate::tiny;
 use crate::verdict;
 use crate::wait::Habits;
 
@@ -41,18 +42,18 @@ impl Session for HostSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
+        if let Some(ended) = verdict::read(&self.segment, "begin", seq) {
+            return Err(ended);
+        }
         let header = Header::of_call(algorithm, seq, call);
-        let room = Room::of(algorithm, call);
-        let ways = Ways::of(params, self.segment.layout().world, call);
-        let run = |session| {
-            let (mut exchange, team) = Exchange::begin(session, header, room, ways.window)?;
-            let mut mover = Mover::new(team, ways);
-            // SAFETY: the caller's promise about the buffers is passed on as it is.
-            unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
-            exchange.claim(ways.claim);
-            Ok(())
+        // SAFETY: the caller's promise about the buffers is passed on as it is.
+        let outcome = unsafe {
+            match tiny::takes(algorithm, call) {
+                true => tiny::run(self, &header, call, buffers),
+                false => self.run(algorithm, params, &header, call, buffers),
+            }
         };
-        run(self).map_err(|e| verdict::settle(&self.segment, e))
+        outcome.map_err(|e| verdict::settle(&self.segment, e))
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
@@ -60,12 +61,40 @@ impl Session for HostSession {
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        let met = Exchange::begin(self, Header::of_close(seq), Room::Chunk, 0)
-            .and_then(|(mut exchange, _)| exchange.meet(0, |_| ()).map(|_| ()))
-            .map_err(|e| verdict::settle(&self.segment, e));
+        let met = match verdict::read(&self.segment, "begin", seq) {
+            Some(ended) => Err(ended),
+            None => {
+                let header = Header::of_close(seq);
+                let (mut exchange, _) = Exchange::new(self, &header, 0);
+                exchange.meet(0, |_| ()).map(|_| ())
+            }
+        };
+        let met = met.map_err(|e| verdict::settle(&self.segment, e));
         // After the rendezvous: a peer that this rank has met is never taken for lost.
         self.segment.closed(self.habits.rank).store(1, Release);
         met
+    }
+}
+
+impl HostSession {
+    /// # Safety
+    ///
+    /// As for [`Session::enqueue`].
+    unsafe fn run(
+        &mut self,
+        algorithm: usize,
+        params: &[u64],
+        header: &Header,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Result<(), EnqueueError> {
+        let ways = Ways::of(params, self.segment.layout().world, call);
+        let (mut exchange, team) = Exchange::new(self, header, ways.window);
+        let mut mover = Mover::new(team, &ways);
+        // SAFETY: the caller's promise about the buffers is passed on as it is.
+        unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
+        exchange.claim(ways.claim);
+        Ok(())
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Peers {
     /// How long one contender's turn may take, in seconds
     #[arg(long, default_value_t = 900)]
     timeout: u32,
-    /// Where the peers are, or are put; else CROSSOVER_PEERS_DIR, else target/peers
+    /// Where the peers are, or are put; else PEERS_DIR, else target/peers
     #[arg(long)]
     peers_dir: Option<PathBuf>,
     /// Where the raw data go

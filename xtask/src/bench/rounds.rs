@@ -34,7 +34,7 @@ struct Bench<'a> {
 
 /// Measures, and writes what came of it. A peer that fails is said and left out.
 pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
-    let dir = std::env::var_os("CROSSOVER_PEERS_DIR").map(PathBuf::from);
+    let dir = std::env::var_os("PEERS_DIR").map(PathBuf::from);
     let dir = args.peers_dir.clone().or(dir).unwrap_or_else(|| root.join("target/peers"));
     let programs = install::build(root)?;
     let processors = std::thread::available_parallelism()?.get();

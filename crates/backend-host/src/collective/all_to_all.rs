@@ -18,7 +18,7 @@ pub(crate) unsafe fn run(
 ) -> Result<(), EnqueueError> {
     let rank = exchange.rank();
     let parts = Parts::of(call, exchange.world());
-    let region = exchange.region(parts.longest());
+    let region = exchange.region();
     for start in windows(parts.longest(), region) {
         // SAFETY: the input, and regions of a slot.
         let slots = unsafe { give_parts(exchange, mover, parts, buffers.input, start, region) }?;

@@ -20,7 +20,7 @@ pub(crate) unsafe fn run(
     let (rank, world) = (exchange.rank(), exchange.world());
     let parts = Parts::of(call, world);
     let mine = parts.range(rank);
-    let region = exchange.region(parts.longest());
+    let region = exchange.region();
     for start in windows(parts.longest(), region) {
         // SAFETY: the input, and regions of a slot.
         let slots = unsafe { give_parts(exchange, mover, parts, buffers.input, start, region) }?;
