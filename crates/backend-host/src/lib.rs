@@ -31,8 +31,8 @@ mod segment;
 mod session;
 mod settings;
 mod setup;
+mod small;
 pub mod team;
-mod tiny;
 mod verdict;
 mod wait;
 

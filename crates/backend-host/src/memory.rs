@@ -15,18 +15,18 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     unsafe { to.copy_from_nonoverlapping(from, len) };
 }
 
-/// Copies at most 48 bytes without a call: by two or three overlapping pieces. Reads all before it
-/// writes any.
+/// Copies `len` bytes, at most 48 of them without a call: by two or three overlapping pieces.
 ///
 /// # Safety
 ///
-/// As for [`std::ptr::copy`], of bytes: any alignment, and they may overlap.
+/// As for [`copy`].
 #[inline(always)]
-pub(crate) unsafe fn copy_tiny(from: *const u8, to: *mut u8, len: usize) {
-    debug_assert!(len <= 48);
+pub(crate) unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: each piece is inside the caller's `len` bytes.
     unsafe {
-        if len >= 16 {
+        if len > 48 {
+            copy(from, to, len);
+        } else if len >= 16 {
             let last = len - 16;
             let middle = last.min(16);
             let pieces = [0, middle, last].map(|at| from.add(at).cast::<u128>().read_unaligned());
@@ -125,12 +125,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_every_tiny_length_and_nothing_else() {
+    fn copies_every_small_length_and_nothing_else() {
         let data: Vec<u8> = (1..=64).collect();
         for len in 0..=48 {
             let mut out = [0xee; 64];
             // SAFETY: both have more.
-            unsafe { copy_tiny(data[3..].as_ptr(), out[5..].as_mut_ptr(), len) };
+            unsafe { copy_small(data[3..].as_ptr(), out[5..].as_mut_ptr(), len) };
             assert_eq!(out[5..5 + len], data[3..3 + len]);
             assert!(out[..5].iter().chain(&out[5 + len..]).all(|byte| *byte == 0xee), "{len}");
         }

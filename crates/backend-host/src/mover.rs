@@ -25,7 +25,7 @@ pub(crate) struct Ways {
 
 impl Ways {
     /// From the values of [`PARAMS`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
         let &[window, claim, slots, stream, split] = params else {
             unreachable!("a session receives a value for each param")
@@ -43,6 +43,12 @@ impl Ways {
             stream_results: results >= stream,
             split: size(split),
         }
+    }
+
+    /// Is anything written past the caches?
+    #[inline]
+    pub(crate) fn streams(&self) -> bool {
+        self.stream_slots || self.stream_results
     }
 }
 

@@ -14,8 +14,9 @@ use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
 use crate::reach::Reach;
 use crate::segment::Segment;
+use crate::small;
 use crate::team::Team;
-use crate::tiny;
+
 use crate::verdict;
 use crate::wait::Habits;
 
@@ -46,11 +47,13 @@ impl Session for HostSession {
             return Err(ended);
         }
         let header = Header::of_call(algorithm, seq, call);
+        let layout = self.segment.layout();
+        let ways = Ways::of(params, layout.world, call);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         let outcome = unsafe {
-            match tiny::takes(algorithm, call) {
-                true => tiny::run(self, &header, call, buffers),
-                false => self.run(algorithm, params, &header, call, buffers),
+            match small::takes(algorithm, &ways, layout.chunk, call) {
+                true => small::run(self, &header, ways.claim, call, buffers),
+                false => self.run(algorithm, &ways, &header, call, buffers),
             }
         };
         outcome.map_err(|e| verdict::settle(&self.segment, e))
@@ -83,14 +86,13 @@ impl HostSession {
     unsafe fn run(
         &mut self,
         algorithm: usize,
-        params: &[u64],
+        ways: &Ways,
         header: &Header,
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        let ways = Ways::of(params, self.segment.layout().world, call);
         let (mut exchange, team) = Exchange::new(self, header, ways.window);
-        let mut mover = Mover::new(team, &ways);
+        let mut mover = Mover::new(team, ways);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
         exchange.claim(ways.claim);

@@ -1,5 +1,8 @@
-//! A call whose whole input fits into one cache line: it travels beside the arrival word, so that a
-//! peer that sees the rank arrive has its data already. One rendezvous, whatever the op.
+//! A small call: one rendezvous, whatever the op; the whole input in one step, by one thread. What
+//! larger calls are equipped for, windows and teams, takes as long as such a call's data.
+//!
+//! If the input fits into the cache line of the arrival word, it travels there, so that a peer that
+//! sees the rank arrive has its data already; else in the slot.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,19 +12,27 @@ use crossover_core::call::{CallBuffers, CallSig, Op, Split};
 use crate::eligibility::{ONE_SHOT, TWO_SHOT};
 use crate::header::Header;
 use crate::layout::INLINE;
-use crate::memory::{self, copy_tiny};
+use crate::memory::{self, copy_small};
 use crate::mismatch;
+use crate::mover::Ways;
 use crate::protocol::Met;
 use crate::reduce::{Sources, Target, reduce};
+use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::wait::Wait;
 
-/// Is the call one? A function of the call, so that ranks agree.
+/// Is the call one? A function of what ranks agree on.
 #[inline(always)]
-pub(crate) fn takes(algorithm: usize, call: &CallSig<'_>) -> bool {
+pub(crate) fn takes(algorithm: usize, ways: &Ways, chunk: usize, call: &CallSig<'_>) -> bool {
     let one_step = algorithm == ONE_SHOT || algorithm == TWO_SHOT && call.op != Op::AllReduce;
-    one_step && call.bytes() <= INLINE as u64 && matches!(call.split, Split::Even)
+    one_step
+        && call.bytes() <= MOST.min(ways.window).min(chunk) as u64
+        && matches!(call.split, Split::Even)
+        && !ways.streams()
 }
+
+/// What a thread moves while the rest of a call goes on.
+const MOST: usize = 4096; // size: of the input; a team and windows only begin to matter above
 
 /// Runs such a call.
 ///
@@ -32,6 +43,7 @@ pub(crate) fn takes(algorithm: usize, call: &CallSig<'_>) -> bool {
 pub(crate) unsafe fn run(
     session: &mut HostSession,
     header: &Header,
+    claim: usize,
     call: &CallSig<'_>,
     buffers: &CallBuffers,
 ) -> Result<(), EnqueueError> {
@@ -42,7 +54,10 @@ pub(crate) unsafe fn run(
     let bytes = call.bytes() as usize;
     if call.op != Op::Broadcast || rank == call.root {
         // SAFETY: the input, and room for it that nobody else touches now.
-        unsafe { copy_tiny(buffers.input, segment.inline(rank, parity), bytes) };
+        unsafe { copy_small(buffers.input, place_of(segment, rank, parity, bytes), bytes) };
+    }
+    if bytes > INLINE {
+        segment.rest(rank, parity).store(header.rest(), Relaxed);
     }
     segment.seq(rank, parity).store(header.seq(), Relaxed);
     header.write(segment, rank, parity);
@@ -51,15 +66,17 @@ pub(crate) unsafe fn run(
     let place = || mismatch::place(header, 1);
     let mut wait = Wait::new(habits, segment, liveness, place, header.seq());
     let met = steps.meet(step, &**segment, &mut wait)?;
-    let same = |peer| segment.seq(peer, parity).load(Relaxed) == header.seq();
+    let same = |peer| {
+        segment.seq(peer, parity).load(Relaxed) == header.seq()
+            && (bytes <= INLINE || segment.rest(peer, parity).load(Relaxed) == header.rest())
+    };
     if met == Met::Unlike || !(0..world).all(same) {
         return Err(mismatch::found(segment, header, 1, parity));
     }
 
-    // What each rank gave; the own input may be read where it is.
-    let given = |peer: u32| segment.inline(peer, parity).cast_const();
+    let given = |peer: u32| place_of(segment, peer, parity, bytes).cast_const();
     let (part, output) = (bytes / world as usize, buffers.output);
-    // SAFETY: every peer's line holds its input until the next step is published. Where the own
+    // SAFETY: every rank's place holds its input until the next step is published. Where the own
     // input is the output, what is overwritten has been given away.
     unsafe {
         match call.op {
@@ -74,18 +91,30 @@ pub(crate) unsafe fn run(
             }
             Op::AllGather => {
                 for peer in 0..world {
-                    copy_tiny(given(peer), output.add(bytes * peer as usize), bytes);
+                    copy_small(given(peer), output.add(bytes * peer as usize), bytes);
                 }
             }
-            Op::Broadcast => copy_tiny(given(call.root), output, bytes),
+            Op::Broadcast => copy_small(given(call.root), output, bytes),
             Op::AllToAll => {
                 for peer in 0..world {
                     let theirs = given(peer).add(part * rank as usize);
-                    copy_tiny(theirs, output.add(part * peer as usize), part);
+                    copy_small(theirs, output.add(part * peer as usize), part);
                 }
             }
         }
     }
     memory::claim(segment.inline(rank, steps.next_parity()), 1);
+    if bytes > INLINE {
+        memory::claim(segment.data(rank, steps.next_parity()), bytes.min(claim));
+    }
     Ok(())
+}
+
+/// Where a rank puts so many bytes.
+#[inline(always)]
+fn place_of(segment: &Segment, rank: u32, parity: usize, bytes: usize) -> *mut u8 {
+    match bytes <= INLINE {
+        true => segment.inline(rank, parity),
+        false => segment.data(rank, parity),
+    }
 }
