@@ -32,8 +32,6 @@ pub(crate) struct Exchange<'a> {
     tag: u32,
     /// Rendezvous so far.
     met: u32,
-    /// The most bytes of the own slot that a step has filled.
-    filled: usize,
 }
 
 /// A step whose slot is published.
@@ -62,7 +60,6 @@ impl<'a> Exchange<'a> {
             tag: header.tag(),
             header,
             met: 0,
-            filled: 0,
         };
         (exchange, team)
     }
@@ -96,10 +93,9 @@ impl<'a> Exchange<'a> {
         self.window / self.world() as usize / 64 * 64
     }
 
-    /// Fills the own slot and publishes it: `fill` writes at most `bytes` bytes, of at most
-    /// [`Exchange::room`]. It may still read the slots of the step before.
+    /// Fills the own slot and publishes it: `fill` writes at most [`Exchange::room`] bytes. It may still read the slots of the step before.
     #[inline]
-    pub(crate) fn give(&mut self, bytes: usize, fill: impl FnOnce(*mut u8)) -> Given {
+    pub(crate) fn give(&mut self, fill: impl FnOnce(*mut u8)) -> Given {
         let (segment, rank) = (self.segment, self.habits.rank);
         let step = self.steps.begin(self.tag);
         let parity = step.parity();
@@ -110,7 +106,6 @@ impl<'a> Exchange<'a> {
             self.header.write(segment, rank, parity);
         }
         self.steps.publish(step, segment);
-        self.filled = self.filled.max(bytes);
         Given(step)
     }
 
@@ -140,12 +135,8 @@ impl<'a> Exchange<'a> {
     ///
     /// As [`Exchange::wait`].
     #[inline]
-    pub(crate) fn meet(
-        &mut self,
-        bytes: usize,
-        fill: impl FnOnce(*mut u8),
-    ) -> Result<Slots, EnqueueError> {
-        let given = self.give(bytes, fill);
+    pub(crate) fn meet(&mut self, fill: impl FnOnce(*mut u8)) -> Result<Slots, EnqueueError> {
+        let given = self.give(fill);
         self.wait(given)
     }
 
@@ -167,8 +158,7 @@ impl<'a> Exchange<'a> {
     ) -> Result<impl Fn(u32) -> (u64, u64) + use<>, EnqueueError> {
         let mine = [input as u64, output as u64];
         // SAFETY: a slot that no one else touches now, aligned to 64.
-        let slots =
-            self.meet(size_of_val(&mine), |own| unsafe { own.cast::<[u64; 2]>().write(mine) })?;
+        let slots = self.meet(|own| unsafe { own.cast::<[u64; 2]>().write(mine) })?;
         let mut all = [[0; 2]; MAX_WORLD as usize];
         for (rank, told) in (0..self.world()).zip(&mut all) {
             // SAFETY: every rank has written two addresses to its slot.
@@ -218,14 +208,12 @@ impl<'a> Exchange<'a> {
         (self.scratch.as_mut_ptr(), most / self.world() as usize / 64 * 64)
     }
 
-    /// Takes possession of the cache lines that the next step will write, while nobody waits for
-    /// it: its peers have read them, a step ago, and a store to a line that others hold takes
-    /// as long as a trip to them.
+    /// Ends the call: takes possession of the cache line that the next one will publish with, while
+    /// nobody waits for it. The peers have read it, a step ago, and a store to a line that others
+    /// hold takes as long as a trip to them.
     #[inline]
-    pub(crate) fn claim(&self, most: usize) {
-        let (segment, rank, parity) = (self.segment, self.habits.rank, self.steps.next_parity());
-        memory::claim(segment.inline(rank, parity), 1);
-        memory::claim(segment.data(rank, parity), self.filled.min(most));
+    pub(crate) fn claim(&self) {
+        memory::claim(self.segment.inline(self.habits.rank, self.steps.next_parity()));
     }
 
     fn layout(&self) -> Layout {

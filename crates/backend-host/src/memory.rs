@@ -107,17 +107,17 @@ unsafe fn stream_by<V: Vector>(from: *const u8, to: *mut u8, len: usize) {
     V::fence();
 }
 
-/// Asks for `len` bytes' cache lines so as to write them soon. Changes nothing, waits for nothing.
-#[inline]
-pub(crate) fn claim(at: *const u8, len: usize) {
+/// Asks for a cache line so as to write it soon. Changes nothing, waits for nothing.
+#[inline(always)]
+pub(crate) fn claim(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    for offset in (0..len).step_by(64) {
+    {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         // SAFETY: a prefetch may be given any address.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.wrapping_add(offset).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (at, len);
+    let _ = line;
 }
 
 #[cfg(test)]

@@ -13,12 +13,8 @@ use crate::team::{Team, cut};
 pub(crate) struct Ways {
     /// Most bytes of a slot that a step fills.
     pub(crate) window: usize,
-    /// Most bytes of the next call's slot that a call takes possession of.
-    pub(crate) claim: usize,
-    /// Slots are filled past the caches.
-    stream_slots: bool,
     /// Results are written past the caches.
-    stream_results: bool,
+    pub(crate) stream_results: bool,
     /// The least bytes that are worth a thread.
     split: usize,
 }
@@ -27,7 +23,7 @@ impl Ways {
     /// From the values of [`PARAMS`].
     #[inline(always)]
     pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
-        let &[window, claim, slots, stream, split] = params else {
+        let &[window, stream, split] = params else {
             unreachable!("a session receives a value for each param")
         };
         let results = match call.op {
@@ -36,19 +32,7 @@ impl Ways {
             _ => call.bytes(),
         };
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ways {
-            window: size(window),
-            claim: size(claim),
-            stream_slots: slots != 0,
-            stream_results: results >= stream,
-            split: size(split),
-        }
-    }
-
-    /// Is anything written past the caches?
-    #[inline]
-    pub(crate) fn streams(&self) -> bool {
-        self.stream_slots || self.stream_results
+        Ways { window: size(window), stream_results: results >= stream, split: size(split) }
     }
 }
 
@@ -56,10 +40,6 @@ impl Ways {
 pub(crate) const PARAMS: &[Param] = &[
     // Most bytes of a slot that a step fills; the slot has at most `host.chunk`.
     Param { name: "window", values: Values::Bytes { min: 1024, max: NO_LIMIT }, default: NO_LIMIT },
-    // Most bytes of the next call's slot whose cache lines a call takes possession of.
-    Param { name: "claim", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: 0 },
-    // How slots are filled: `streamed` is past the caches.
-    Param { name: "slots", values: Values::Words(&["cached", "streamed"]), default: 0 },
     // From how many bytes of results on they are written past the caches.
     Param { name: "stream", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
     // The least bytes that are worth a thread of the rank's team.
@@ -88,7 +68,7 @@ impl<'a> Mover<'a> {
     #[inline]
     pub(crate) unsafe fn fill(&mut self, from: *const u8, slot: *mut u8, len: usize) {
         // SAFETY: the caller's.
-        unsafe { self.copy(from, slot, len, self.ways.stream_slots) };
+        unsafe { self.copy(from, slot, len, false) };
     }
 
     /// Copies a result from a slot.

@@ -52,7 +52,7 @@ impl Session for HostSession {
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         let outcome = unsafe {
             match small::takes(algorithm, &ways, layout.chunk, call) {
-                true => small::run(self, &header, ways.claim, call, buffers),
+                true => small::run(self, &header, call, buffers),
                 false => self.run(algorithm, &ways, &header, call, buffers),
             }
         };
@@ -69,7 +69,7 @@ impl Session for HostSession {
             None => {
                 let header = Header::of_close(seq);
                 let (mut exchange, _) = Exchange::new(self, &header, 0);
-                exchange.meet(0, |_| ()).map(|_| ())
+                exchange.meet(|_| ()).map(|_| ())
             }
         };
         let met = met.map_err(|e| verdict::settle(&self.segment, e));
@@ -95,7 +95,7 @@ impl HostSession {
         let mut mover = Mover::new(team, ways);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
-        exchange.claim(ways.claim);
+        exchange.claim();
         Ok(())
     }
 }

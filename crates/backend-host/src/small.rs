@@ -28,7 +28,7 @@ pub(crate) fn takes(algorithm: usize, ways: &Ways, chunk: usize, call: &CallSig<
     one_step
         && call.bytes() <= MOST.min(ways.window).min(chunk) as u64
         && matches!(call.split, Split::Even)
-        && !ways.streams()
+        && !ways.stream_results
 }
 
 /// What a thread moves while the rest of a call goes on.
@@ -43,7 +43,6 @@ const MOST: usize = 4096; // size: of the input; a team and windows only begin t
 pub(crate) unsafe fn run(
     session: &mut HostSession,
     header: &Header,
-    claim: usize,
     call: &CallSig<'_>,
     buffers: &CallBuffers,
 ) -> Result<(), EnqueueError> {
@@ -63,6 +62,13 @@ pub(crate) unsafe fn run(
     header.write(segment, rank, parity);
     steps.publish(step, &**segment);
 
+    let (part, output) = (bytes / world as usize, buffers.output);
+    if call.op == Op::AllGather {
+        // While the peers are on their way.
+        // SAFETY: the own part of the output, which may be the input itself.
+        unsafe { keep(buffers.input, output.add(bytes * rank as usize), bytes) };
+    }
+
     let place = || mismatch::place(header, 1);
     let mut wait = Wait::new(habits, segment, liveness, place, header.seq());
     let met = steps.meet(step, &**segment, &mut wait)?;
@@ -75,14 +81,15 @@ pub(crate) unsafe fn run(
     }
 
     let given = |peer: u32| place_of(segment, peer, parity, bytes).cast_const();
-    let (part, output) = (bytes / world as usize, buffers.output);
+    let peers = (1..world).map(|next| (rank + next) % world);
     // SAFETY: every rank's place holds its input until the next step is published. Where the own
     // input is the output, what is overwritten has been given away.
     unsafe {
         match call.op {
             Op::AllReduce => {
+                let own = |peer| if peer == rank { buffers.input } else { given(peer) };
                 let target = Target { to: output, also: None, stream: false };
-                reduce(call.dtype, call.reduce_op, &Sources::new(world, given), &target, bytes);
+                reduce(call.dtype, call.reduce_op, &Sources::new(world, own), &target, bytes);
             }
             Op::ReduceScatter => {
                 let mine = |peer| given(peer).add(part * rank as usize);
@@ -90,10 +97,11 @@ pub(crate) unsafe fn run(
                 reduce(call.dtype, call.reduce_op, &Sources::new(world, mine), &target, part);
             }
             Op::AllGather => {
-                for peer in 0..world {
+                for peer in peers {
                     copy_small(given(peer), output.add(bytes * peer as usize), bytes);
                 }
             }
+            Op::Broadcast if rank == call.root => keep(buffers.input, output, bytes),
             Op::Broadcast => copy_small(given(call.root), output, bytes),
             Op::AllToAll => {
                 for peer in 0..world {
@@ -103,11 +111,21 @@ pub(crate) unsafe fn run(
             }
         }
     }
-    memory::claim(segment.inline(rank, steps.next_parity()), 1);
-    if bytes > INLINE {
-        memory::claim(segment.data(rank, steps.next_parity()), bytes.min(claim));
-    }
+    memory::claim(segment.inline(rank, steps.next_parity()));
     Ok(())
+}
+
+/// Moves what a rank gives to itself, unless it is in place already.
+///
+/// # Safety
+///
+/// As for [`copy_small`], but that both may be the same.
+#[inline(always)]
+unsafe fn keep(from: *const u8, to: *mut u8, len: usize) {
+    if from != to.cast_const() {
+        // SAFETY: the caller's.
+        unsafe { copy_small(from, to, len) };
+    }
 }
 
 /// Where a rank puts so many bytes.

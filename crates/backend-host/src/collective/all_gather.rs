@@ -24,7 +24,7 @@ pub(crate) unsafe fn run(
         let piece_of_mine = piece(0..mine.len(), start, width);
         // SAFETY: inside this rank's part.
         let input = unsafe { buffers.input.add(piece_of_mine.start) };
-        let given = exchange.give(piece_of_mine.len(), |own| {
+        let given = exchange.give(|own| {
             // SAFETY: inside the input, and a slot that no one else touches now.
             unsafe { mover.fill(input, own, piece_of_mine.len()) };
         });

@@ -23,7 +23,7 @@ pub(crate) unsafe fn run(
         let len = width.min(total - start);
         // SAFETY: a window of the input, and one of the output.
         let (input, output) = unsafe { (buffers.input.add(start), buffers.output.add(start)) };
-        let given = exchange.give(if is_root { len } else { 0 }, |own| {
+        let given = exchange.give(|own| {
             if is_root {
                 // SAFETY: inside the input, and a slot that no one else touches now.
                 unsafe { mover.fill(input, own, len) };

@@ -33,7 +33,7 @@ pub(crate) unsafe fn all_gather(
     }
     // SAFETY: the own part of input and output, which may be the same memory.
     unsafe { mover.keep(buffers.input, buffers.output.add(mine.start), mine.len()) };
-    exchange.meet(0, |_| ())?;
+    exchange.meet(|_| ())?;
     Ok(())
 }
 
@@ -55,7 +55,7 @@ pub(crate) unsafe fn broadcast(
             false => exchange.read(root, at(root).0, buffers.output, total)?,
         }
     }
-    exchange.meet(0, |_| ())?;
+    exchange.meet(|_| ())?;
     Ok(())
 }
 
@@ -74,7 +74,7 @@ pub(crate) unsafe fn reduce_scatter(
     unsafe {
         reduce_from(exchange, mover, call, buffers.input, |peer| at(peer).0, mine, buffers.output)?;
     }
-    exchange.meet(0, |_| ())?;
+    exchange.meet(|_| ())?;
     Ok(())
 }
 

@@ -82,7 +82,7 @@ pub(crate) unsafe fn give_parts(
     region: usize,
 ) -> Result<Slots, EnqueueError> {
     let peers = exchange.peers();
-    exchange.meet(region * exchange.world() as usize, |own| {
+    exchange.meet(|own| {
         for peer in peers {
             let theirs = piece(parts.range(peer), start, region);
             // SAFETY: inside the input, and a region of a slot that no one else touches now.

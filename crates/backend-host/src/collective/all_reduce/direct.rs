@@ -28,7 +28,7 @@ pub(crate) unsafe fn run(
         reduce_from(exchange, mover, call, buffers.input, |peer| at(peer).0, mine, to)?;
     }
     // From here on nobody reads inputs, and every output has its owner's shard.
-    exchange.meet(0, |_| ())?;
+    exchange.meet(|_| ())?;
     for peer in exchange.peers() {
         let theirs = shard(total, peer, world);
         // SAFETY: inside the output; a shard that peers do not read from here.
@@ -38,6 +38,6 @@ pub(crate) unsafe fn run(
         }
     }
     // From here on nobody reads this output.
-    exchange.meet(0, |_| ())?;
+    exchange.meet(|_| ())?;
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) unsafe fn run(
         let len = width.min(total - start);
         // SAFETY: a window of the input, and one of the output.
         let (input, to) = unsafe { (buffers.input.add(start), buffers.output.add(start)) };
-        let slots = exchange.meet(len, |own| {
+        let slots = exchange.meet(|own| {
             // SAFETY: inside the input, and a slot that no one else touches now.
             unsafe { mover.fill(input, own, len) };
         })?;

@@ -27,9 +27,8 @@ pub(crate) unsafe fn run(
     for window in windows(total, width).map(|at| Some(at..(at + width).min(total))).chain(last) {
         // Behind the input of this window, if there is one.
         let results = if window.is_some() { width } else { 0 };
-        let filled = window.as_ref().map_or(0, Range::len);
         let (rank, world) = (exchange.rank(), exchange.world());
-        let slots = exchange.meet(filled, |own| {
+        let slots = exchange.meet(|own| {
             if let Some(window) = &window {
                 // SAFETY: a window of the input, which no result has overwritten yet, and a slot
                 // that no one else touches now.
