@@ -87,7 +87,7 @@ pub fn report() -> RankReport {
         device: "a processor".to_owned(),
         topology: Topology::Host,
         caps: Caps::NONE,
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 

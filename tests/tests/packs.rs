@@ -226,7 +226,7 @@ fn beyond_the_room_there_is_a_refusal_and_no_other_order() {
     let overlay = [policies().join("deterministic.toml")];
     let policy = sources("sm90", &overlay).load(&registry()).unwrap().policy;
     let mib = 1 << 20;
-    let room = OfferState::open(8 * mib);
+    let room = OfferState::Open { capacity: 8 * mib };
     let offers = registry().descriptors().into_iter();
     let offers = offers.map(|descriptor| Offer { descriptor, state: room.clone() }).collect();
     let group = group("sm90", 4, Topology::NvlinkFull, &[Cap::P2p]);
@@ -329,7 +329,7 @@ fn group(arch: &str, world: u32, topology: Topology, caps: &[Cap]) -> GroupProfi
         topology,
         tag: "tp".to_owned(),
         caps: Caps::of(caps),
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 
@@ -378,7 +378,7 @@ fn plan_for(arch: &str, overlays: &[PathBuf], group: GroupProfile, engine: Contr
 /// Every backend is there, with room for any size.
 fn compiled(sources: &Sources, group: GroupProfile, engine: Contract) -> Plan {
     let policy = sources.load(&registry()).unwrap_or_else(|told| panic!("{told}")).policy;
-    let open = OfferState::open(u64::MAX);
+    let open = OfferState::Open { capacity: u64::MAX };
     let offers = registry().descriptors().into_iter();
     let offers = offers.map(|descriptor| Offer { descriptor, state: open.clone() });
     Plan::compile(group, engine.intersection(policy.contract), &policy, offers.collect())

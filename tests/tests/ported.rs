@@ -239,7 +239,7 @@ fn group(arch: &str, world: u32, topology: Topology, multicast: bool) -> GroupPr
         topology,
         tag: "tp".to_owned(),
         caps: Caps::of(caps),
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 
@@ -269,7 +269,7 @@ fn shipped(file: &str) -> PathBuf {
 /// Every backend is there, with room for any size.
 fn plan(policy: &Policy, group: GroupProfile) -> Plan {
     let registry = crossover_backends::registry().unwrap();
-    let open = OfferState::open(u64::MAX);
+    let open = OfferState::Open { capacity: u64::MAX };
     let offers = registry.descriptors().into_iter();
     let offers = offers.map(|descriptor| Offer { descriptor, state: open.clone() });
     Plan::compile(group, LENIENT.intersection(policy.contract), policy, offers.collect())

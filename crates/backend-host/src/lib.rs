@@ -12,8 +12,9 @@
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
 //! model checkers run the very same code; `wait` is how long a rank is patient, `liveness` and
 //! `verdict` how a wait ends when it cannot end well; `segment` and `layout` are the memory;
-//! `reach` reads peers' own memory; `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, and
-//! [`team`] the threads of a rank that do it.
+//! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, `memory`
+//! the copies, `mover` who does them and how, [`team`] the threads of a rank. `small` is the way of
+//! a small call, which needs none of that.
 
 mod collective;
 mod eligibility;
@@ -25,7 +26,6 @@ mod memory;
 mod mismatch;
 mod mover;
 pub mod protocol;
-mod reach;
 pub mod reduce;
 mod segment;
 mod session;

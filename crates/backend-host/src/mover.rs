@@ -11,8 +11,6 @@ use crate::team::{Team, cut};
 /// What a policy says about it, for one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// Most bytes of a slot that a step fills.
-    pub(crate) window: usize,
     /// Results are written past the caches.
     pub(crate) stream_results: bool,
     /// The least bytes that are worth a thread.
@@ -23,7 +21,7 @@ impl Ways {
     /// From the values of [`PARAMS`].
     #[inline(always)]
     pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
-        let &[window, stream, split] = params else {
+        let &[stream, split] = params else {
             unreachable!("a session receives a value for each param")
         };
         let results = match call.op {
@@ -31,15 +29,13 @@ impl Ways {
             Op::ReduceScatter => call.bytes() / u64::from(world),
             _ => call.bytes(),
         };
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ways { window: size(window), stream_results: results >= stream, split: size(split) }
+        let split = usize::try_from(split).unwrap_or(usize::MAX);
+        Ways { stream_results: results >= stream, split }
     }
 }
 
 /// What a policy can set of each algorithm. None of it shows in a result.
 pub(crate) const PARAMS: &[Param] = &[
-    // Most bytes of a slot that a step fills; the slot has at most `host.chunk`.
-    Param { name: "window", values: Values::Bytes { min: 1024, max: NO_LIMIT }, default: NO_LIMIT },
     // From how many bytes of results on they are written past the caches.
     Param { name: "stream", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
     // The least bytes that are worth a thread of the rank's team.

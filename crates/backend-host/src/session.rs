@@ -12,7 +12,6 @@ use crate::header::Header;
 use crate::liveness::Liveness;
 use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
-use crate::reach::Reach;
 use crate::segment::Segment;
 use crate::small;
 use crate::team::Team;
@@ -27,10 +26,6 @@ pub(crate) struct HostSession {
     pub(crate) liveness: Liveness,
     pub(crate) steps: Steps,
     pub(crate) habits: Habits,
-    /// If the group's processes may read one another's memory.
-    pub(crate) reach: Option<Reach>,
-    /// Where pieces of peers' inputs are read to.
-    pub(crate) scratch: Box<[u8]>,
     pub(crate) team: Team,
 }
 
@@ -68,7 +63,7 @@ impl Session for HostSession {
             Some(ended) => Err(ended),
             None => {
                 let header = Header::of_close(seq);
-                let (mut exchange, _) = Exchange::new(self, &header, 0);
+                let (mut exchange, _) = Exchange::new(self, &header);
                 exchange.meet(|_| ()).map(|_| ())
             }
         };
@@ -91,7 +86,7 @@ impl HostSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        let (mut exchange, team) = Exchange::new(self, header, ways.window);
+        let (mut exchange, team) = Exchange::new(self, header);
         let mut mover = Mover::new(team, ways);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;

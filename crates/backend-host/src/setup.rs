@@ -8,14 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError};
-use crossover_core::backend::{Backend, Lack, Ready, Session};
+use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
-use crate::eligibility::DIRECT;
 use crate::layout::Layout;
 use crate::liveness::{self, Alive, Liveness};
 use crate::protocol::Steps;
-use crate::reach::{Place, Reach};
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
@@ -31,17 +29,15 @@ impl Backend for Host {
         setup: &mut Setup<'g>,
         _facts: &GroupFacts,
     ) -> Result<Ready<'g>, SetupError> {
-        let (session, capacity, unread) = open(setup)?;
-        let lacks = unread
-            .map(|why| why.into_iter().map(|why| Lack { algorithm: DIRECT as u16, why }).collect());
-        let session = session.map(|s| Box::new(s) as Box<dyn Session>);
-        Ok(Ready { session, capacity, lacks })
+        let (session, capacity) = open(setup)?;
+        Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
     }
 }
 
-/// The session; the most input bytes of a call: any, since payloads travel in chunks; and why ranks
-/// cannot read one another's memory, if they cannot.
-pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> {
+/// The session, and the most input bytes of a call: any, since payloads travel in chunks.
+pub(crate) fn open<'g>(
+    setup: &mut Setup<'g>,
+) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
     let asked = setup.read("read its host settings", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
@@ -64,12 +60,6 @@ pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> 
             prove(here, token, mapped)
         })?;
 
-    let told = setup.exchange("tell where its memory is", nothing(), |_, ()| Ok(Place::here()))?;
-    let told = told.into_inner();
-    let (reach, unread) =
-        setup
-            .try_step("read the other ranks' memory", nothing(), move |_, ()| Reach::new(&told))?;
-
     let threads = setup.read("read its host settings", settings::threads)?;
     let everyone = processors.get().clone();
     let team = setup.step("start its threads", threads, move |here, threads| {
@@ -78,9 +68,8 @@ pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> 
     })?;
 
     let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
-    let own = reach.zip(team);
-    let session = proven.zip(own).zip(setup.rank()).map(move |((proven, own), rank)| {
-        let ((segment, liveness, deadline), (reach, team)) = (proven, own);
+    let session = proven.zip(team).zip(setup.rank()).map(move |((proven, team), rank)| {
+        let (segment, liveness, deadline) = proven;
         if rank == 0 {
             let (bytes, chunk) = (layout.bytes(), layout.chunk);
             tracing::debug!(
@@ -97,19 +86,12 @@ pub(crate) fn open<'g>(setup: &mut Setup<'g>) -> Result<Opened<'g>, SetupError> 
             liveness,
             steps: Steps::new(rank, layout.world),
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
-            reach,
-            scratch: vec![0; SCRATCH].into(),
             team,
         }
     });
     let capacity = chunk.map(|_| u64::MAX);
-    Ok((session, capacity, unread))
+    Ok((session, capacity))
 }
-
-/// Pieces of all ranks' inputs, while they are reduced, stay in a second-level cache.
-const SCRATCH: usize = 256 * 1024; // size: of this rank's own memory
-
-pub(crate) type Opened<'g> = (Local<HostSession>, Agreed<'g, u64>, Agreed<'g, Option<String>>);
 
 fn nothing() -> Local<()> {
     Local::new(())

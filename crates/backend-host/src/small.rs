@@ -26,7 +26,7 @@ use crate::wait::Wait;
 pub(crate) fn takes(algorithm: usize, ways: &Ways, chunk: usize, call: &CallSig<'_>) -> bool {
     let one_step = algorithm == ONE_SHOT || algorithm == TWO_SHOT && call.op != Op::AllReduce;
     one_step
-        && call.bytes() <= MOST.min(ways.window).min(chunk) as u64
+        && call.bytes() <= MOST.min(chunk) as u64
         && matches!(call.split, Split::Even)
         && !ways.stream_results
 }

@@ -220,7 +220,7 @@ impl Args {
         let offers = registry.descriptors().into_iter().map(|descriptor| {
             let stated = self.capacity.iter().find(|(id, _)| id == descriptor.id);
             let capacity = stated.map_or(u64::MAX, |(_, bytes)| *bytes);
-            Offer { descriptor, state: OfferState::open(capacity) }
+            Offer { descriptor, state: OfferState::Open { capacity } }
         });
         Plan::compile(self.group(), contract, &policy.policy, offers.collect())
     }

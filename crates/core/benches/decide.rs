@@ -101,9 +101,9 @@ fn compile(policy: &Policy, world: u32) -> Plan {
         topology: Topology::NvlinkFull,
         tag: "tp".to_owned(),
         caps: Caps::ALL,
-        llc_bytes: 0,
+        caches: Default::default(),
     };
-    let offer = Offer { descriptor: &BACKEND, state: OfferState::open(u64::MAX) };
+    let offer = Offer { descriptor: &BACKEND, state: OfferState::Open { capacity: u64::MAX } };
     Plan::compile(group, Contract::DEFAULT, policy, vec![offer])
 }
 

@@ -220,27 +220,6 @@ impl<'g> Setup<'g> {
         }
     }
 
-    /// As [`Setup::step`], of what the backend can do without: where some rank could not do it,
-    /// nobody has a result, every rank learns the same reason, and the set-up goes on.
-    ///
-    /// # Errors
-    ///
-    /// The control plane failed.
-    pub fn try_step<T, U: 'static>(
-        &mut self,
-        what: &str,
-        input: Local<T>,
-        work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError> + 'static,
-    ) -> Result<(Local<Option<U>>, Agreed<'g, Option<String>>), SetupError> {
-        match self.step(what, input, work) {
-            Ok(value) => Ok((value.map(Some), Agreed(None, PhantomData))),
-            Err(SetupError(SetupFailure::Voted(failed))) => {
-                Ok((Local(None), Agreed(Some(failed.to_string()), PhantomData)))
-            }
-            Err(other) => Err(other),
-        }
-    }
-
     /// Reads settings on every rank, then votes, as [`Setup::step`] does. A backend that is wrongly
     /// set is no backend that cannot be had: no other one replaces it, and the group does not form.
     ///

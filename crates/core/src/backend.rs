@@ -18,7 +18,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::agreement::{Agreed, Local, Setup, SetupError};
 use crate::bootstrap::ranks_in_words;
@@ -100,8 +100,8 @@ pub enum Values {
         /// The most.
         max: u64,
     },
-    /// Bytes from `min` to `max`, such as `"64KiB"`; a policy can also write them as a share of the
-    /// last-level cache of the group's processors, `"llc/4"` or `"llc/4/world"`, which rounds down
+    /// Bytes from `min` to `max`, such as `"64KiB"`; a policy can also write them as a share of a
+    /// cache of the group's processors, `"l2"`, `"llc/4"` or `"llc/4/world"`, which rounds down
     /// to a value that can be, and leaves the default where the cache is not known. As itself.
     Bytes {
         /// The least.
@@ -137,24 +137,6 @@ pub struct Ready<'g> {
     pub session: Local<Box<dyn Session>>,
     /// Most input bytes per rank that every algorithm has room for; `u64::MAX` if any.
     pub capacity: Agreed<'g, u64>,
-    /// The algorithms that this group cannot have although it has the others.
-    pub lacks: Agreed<'g, Vec<Lack>>,
-}
-
-impl<'g> Ready<'g> {
-    /// With all its algorithms.
-    pub fn new(session: Local<Box<dyn Session>>, capacity: Agreed<'g, u64>) -> Self {
-        Ready { session, lacks: capacity.map(|_| Vec::new()), capacity }
-    }
-}
-
-/// An algorithm that a group cannot have, as its set-up found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lack {
-    /// Index into the descriptor's algorithms.
-    pub algorithm: u16,
-    /// Which rank could not do what, and why: see [`Setup::try_step`].
-    pub why: String,
 }
 
 /// A backend bound to one group, ready to run calls.

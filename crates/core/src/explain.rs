@@ -231,14 +231,12 @@ impl Plan {
         };
         let offer = &self.offers()[offer as usize];
         let eligibility = &offer.descriptor.algorithms[step.algorithm as usize].eligibility;
-        let room = match offer.state {
-            OfferState::Open { capacity, .. } => capacity,
-            OfferState::Unavailable(_) => 0,
-        };
-        offer
-            .state
-            .refusal(step.algorithm)
-            .unwrap_or_else(|| eligibility.refusal(clause, self.group(), call, bytes, room))
+        match &offer.state {
+            OfferState::Unavailable(refusal) => refusal.clone(),
+            OfferState::Open { capacity } => {
+                eligibility.refusal(clause, self.group(), call, bytes, *capacity)
+            }
+        }
     }
 
     fn linked(&self) -> String {

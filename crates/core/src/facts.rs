@@ -36,6 +36,15 @@ vocabulary! { "capability",
     }
 }
 
+/// Bytes of a processor's caches; 0 where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caches {
+    /// The second level.
+    pub l2: u64,
+    /// The last level.
+    pub llc: u64,
+}
+
 /// The architecture of a group without a device.
 pub const HOST_ARCH: &str = "host";
 
@@ -55,8 +64,8 @@ pub struct RankReport {
     pub topology: Topology,
     /// What this rank's device can do.
     pub caps: Caps,
-    /// Bytes of last-level cache; 0 if not known.
-    pub llc_bytes: u64,
+    /// Of one of its processors.
+    pub caches: Caches,
 }
 
 /// The part of the agreed facts that selection reads. It can also be stated by hand, to explain a
@@ -77,8 +86,8 @@ pub struct GroupProfile {
     pub tag: String,
     /// What every rank's device can do.
     pub caps: Caps,
-    /// The least last-level cache of all ranks, in bytes.
-    pub llc_bytes: u64,
+    /// The least of all ranks' caches.
+    pub caches: Caches,
 }
 
 /// The agreed facts. There is no public constructor: the only way to have one is an exchange, so
@@ -146,9 +155,16 @@ impl GroupProfile {
             topology,
             tag: tag.to_owned(),
             caps: reports.iter().fold(Caps::ALL, |caps, r| caps.intersection(r.caps)),
-            llc_bytes: reports.iter().map(|r| r.llc_bytes).min().unwrap_or(0),
+            caches: Caches {
+                l2: least(reports, |caches| caches.l2),
+                llc: least(reports, |caches| caches.llc),
+            },
         }
     }
+}
+
+fn least(reports: &[RankReport], of: fn(&Caches) -> u64) -> u64 {
+    reports.iter().map(|report| of(&report.caches)).min().unwrap_or(0)
 }
 
 /// The value that all reports share.

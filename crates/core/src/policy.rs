@@ -10,7 +10,7 @@ use crate::bytes::size_text;
 use crate::call::{CallKind, Dtypes, Modes, Op, Ops, ReduceOps};
 use crate::contract::Contract;
 use crate::digest::{Digest, digest};
-use crate::facts::{Caps, GroupProfile, Topologies};
+use crate::facts::{Caches, Caps, GroupProfile, Topologies};
 use crate::vocabulary::vocabulary;
 
 vocabulary! { "layer",
@@ -178,8 +178,7 @@ impl Candidate {
     /// it at its default.
     pub(crate) fn param(&self, param: &Param, group: &GroupProfile) -> u64 {
         let stated = self.params.iter().find(|(name, _)| name == param.name);
-        let stated =
-            stated.and_then(|(_, value)| value.resolve(param, group.world, group.llc_bytes));
+        let stated = stated.and_then(|(_, value)| value.resolve(param, group.world, group.caches));
         stated.unwrap_or(param.default)
     }
 }
@@ -193,8 +192,10 @@ pub enum ParamValue {
     PerWorld(u64),
     /// `"64KiB"`
     Bytes(u64),
-    /// `"llc/4"` or `"llc/4/world"`: a share of the last-level cache of a group's processors.
+    /// `"llc/4"` or `"l2/4/world"`: a share of a cache of the group's processors.
     Cache {
+        /// Which one.
+        level: CacheLevel,
         /// 4; 1 for the whole cache.
         parts: u64,
         /// Divided by the number of ranks too.
@@ -206,14 +207,24 @@ pub enum ParamValue {
     Flag(bool),
 }
 
+vocabulary! { "cache",
+    /// A cache of a processor.
+    pub enum CacheLevel in CacheLevels {
+        /// The second level, of its own.
+        L2 = "l2",
+        /// The last level, which processors share.
+        Llc = "llc",
+    }
+}
+
 impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParamValue::Count(count) => write!(f, "{count}"),
             ParamValue::PerWorld(count) => write!(f, "{count}/world"),
             ParamValue::Bytes(bytes) => f.write_str(&size_text(*bytes)),
-            ParamValue::Cache { parts, per_world } => {
-                f.write_str("llc")?;
+            ParamValue::Cache { level, parts, per_world } => {
+                f.write_str(level.name())?;
                 if *parts != 1 {
                     write!(f, "/{parts}")?;
                 }
@@ -226,17 +237,21 @@ impl fmt::Display for ParamValue {
 }
 
 impl ParamValue {
-    /// What a session receives for it in a group of `world` ranks whose processors have `llc` bytes of
-    /// last-level cache, 0 if that is not known; `None` if the param cannot be that, or not there.
-    pub fn resolve(&self, param: &Param, world: u32, llc: u64) -> Option<u64> {
+    /// What a session receives for it in a group of `world` ranks whose processors have these
+    /// caches; `None` if the param cannot be that, or where the cache is not known.
+    pub fn resolve(&self, param: &Param, world: u32, caches: Caches) -> Option<u64> {
         match (self, param.values) {
             (ParamValue::Count(n), Values::Count { min, max })
             | (ParamValue::Bytes(n), Values::Bytes { min, max }) => {
                 (min <= *n && *n <= max).then_some(*n)
             }
-            (ParamValue::Cache { parts, per_world }, Values::Bytes { min, max }) if llc > 0 => {
+            (ParamValue::Cache { level, parts, per_world }, Values::Bytes { min, max }) => {
+                let whole = match level {
+                    CacheLevel::L2 => caches.l2,
+                    CacheLevel::Llc => caches.llc,
+                };
                 let ranks = if *per_world { u64::from(world) } else { 1 };
-                Some((llc / parts / ranks).clamp(min, max))
+                (whole > 0).then(|| (whole / parts / ranks).clamp(min, max))
             }
             // A share that no group of this size can have is the nearest that it can.
             (ParamValue::PerWorld(n), Values::Count { min, max }) => {

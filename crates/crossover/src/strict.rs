@@ -20,7 +20,7 @@ pub(crate) fn refuse_findings(
 ) -> Result<(), Error> {
     let profile = group.plan().group();
     let open = group.plan().offers().iter().filter_map(|offer| match offer.state {
-        OfferState::Open { capacity, .. } => Some((offer.descriptor.id.to_owned(), capacity)),
+        OfferState::Open { capacity } => Some((offer.descriptor.id.to_owned(), capacity)),
         OfferState::Unavailable(_) => None,
     });
     let options = Options {

@@ -43,7 +43,7 @@ impl StatedGroup {
             topology,
             tag: self.tag.unwrap_or_else(|| "world".to_owned()),
             caps: self.caps.unwrap_or(usual),
-            llc_bytes: 0,
+            caches: Default::default(),
         }
     }
 }

@@ -33,12 +33,12 @@ fn group() -> GroupProfile {
         topology: Topology::NvlinkFull,
         tag: "tp".to_owned(),
         caps: Caps::of(&[Cap::P2p, Cap::Multicast]),
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 
 fn plan() -> Plan {
-    let open = |descriptor| Offer { descriptor, state: OfferState::open(u64::MAX) };
+    let open = |descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } };
     let offers = vec![open(&HOST), open(&IPC), open(&NVLS)];
     let policy = isolated(&[POLICY]).unwrap().policy;
     Plan::compile(group(), Contract::DEFAULT, &policy, offers)

@@ -142,7 +142,7 @@ fn groups() -> impl Iterator<Item = GroupProfile> {
                     topology: Topology::NvlinkFull,
                     tag: tag.to_owned(),
                     caps,
-                    llc_bytes: 0,
+                    caches: Default::default(),
                 })
             })
         })
@@ -168,7 +168,7 @@ fn plan(
     contract: Contract,
     policy: &Policy,
 ) -> Plan {
-    let open = Offer { descriptor: toy, state: OfferState::open(u64::MAX) };
+    let open = Offer { descriptor: toy, state: OfferState::Open { capacity: u64::MAX } };
     Plan::compile(group, contract, policy, vec![open])
 }
 

@@ -23,7 +23,7 @@ fn group() -> GroupProfile {
         topology: Topology::Mnnvl,
         tag: "tp".to_owned(),
         caps: Caps::of(&[Cap::P2p]),
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 

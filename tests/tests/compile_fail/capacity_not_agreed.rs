@@ -14,7 +14,7 @@ impl Backend for Crooked {
     ) -> Result<Ready<'g>, SetupError> {
         let session = setup.step("open", Local::new(()), session)?;
         let capacity = Local::new(1 << 20);
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

@@ -19,7 +19,7 @@ impl Backend for Crooked {
             }
             session(here, ())
         })?;
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

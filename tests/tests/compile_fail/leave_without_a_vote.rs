@@ -17,7 +17,7 @@ impl Backend for Crooked {
         }
         let capacity = setup.min("agree on room", Local::new(1))?;
         let session = setup.step("open", Local::new(()), session)?;
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

@@ -18,7 +18,7 @@ impl Backend for Crooked {
         with_setup(boot, &Default::default(), |another| {
             other = another.min("agree on room", Local::new(1)).ok();
         });
-        Ok(Ready::new(session, other.unwrap()))
+        Ok(Ready { session, capacity: other.unwrap() })
     }
 }
 

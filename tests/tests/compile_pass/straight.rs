@@ -30,7 +30,7 @@ impl Backend for Straight {
         let session = setup.step("open", Local::new(()), |_, ()| {
             Err::<Box<dyn Session>, _>(StepError::new("this one never opens"))
         })?;
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

@@ -44,7 +44,7 @@ fn met() -> Asked {
         topology: Topology::NvlinkFull,
         tag: "tp".to_owned(),
         caps: Caps::of(&[Cap::P2p, Cap::Multicast]),
-        llc_bytes: 0,
+        caches: Default::default(),
     };
     let accept = Deviations::of(&[Deviation::SignedZeroFlush]);
     let contract = Contract { determinism: Determinism::RunToRun, accept };

@@ -34,9 +34,9 @@ fn plan(policy: &Policy, capacity: u64, determinism: Determinism) -> Plan {
         topology: Topology::Pcie,
         tag: "tp".to_owned(),
         caps: Caps::NONE,
-        llc_bytes: 0,
+        caches: Default::default(),
     };
-    let offer = Offer { descriptor: &LOOSE, state: OfferState::open(capacity) };
+    let offer = Offer { descriptor: &LOOSE, state: OfferState::Open { capacity } };
     let contract = Contract { determinism, accept: Deviations::NONE };
     Plan::compile(group, contract, policy, vec![offer])
 }

@@ -1,6 +1,6 @@
 //! Any policy, any group, any call.
 
-use crossover_core::backend::{Algorithm, Descriptor, Lack};
+use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{CallKind, Dtype, Dtypes, Mode, Modes, Op, Ops, ReduceOp, ReduceOps};
 use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 use crossover_core::eligibility::{Clause, Eligibility, Refusal, Worlds};
@@ -64,7 +64,7 @@ pub(crate) fn groups() -> impl Strategy<Value = GroupProfile> {
         topology,
         tag: "tp".to_owned(),
         caps: Caps::NONE,
-        llc_bytes: 0,
+        caches: Default::default(),
     })
 }
 
@@ -156,18 +156,10 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// None, or one of the two algorithms of [`PICKY`].
-fn lacks() -> impl Strategy<Value = Vec<Lack>> {
-    vec(0..2u16, 0..2).prop_map(|lacking| {
-        let lack = |algorithm| Lack { algorithm, why: "rank 1 could not".to_owned() };
-        lacking.into_iter().map(lack).collect()
-    })
-}
-
 pub(crate) fn offers() -> impl Strategy<Value = Vec<Offer>> {
     let state = prop_oneof![
-        (sizes(), lacks()).prop_map(|(capacity, lacks)| OfferState::Open { capacity, lacks }),
-        Just(OfferState::open(u64::MAX)),
+        sizes().prop_map(|capacity| OfferState::Open { capacity }),
+        Just(OfferState::Open { capacity: u64::MAX }),
         Just(OfferState::Unavailable(Refusal {
             clause: Clause::Setup,
             want: "set-up on every rank".to_owned(),
@@ -175,7 +167,7 @@ pub(crate) fn offers() -> impl Strategy<Value = Vec<Offer>> {
         })),
     ];
     state.prop_map(|state| {
-        let open = OfferState::open(u64::MAX);
+        let open = OfferState::Open { capacity: u64::MAX };
         vec![Offer { descriptor: &FLOOR, state: open }, Offer { descriptor: &PICKY, state }]
     })
 }

@@ -30,14 +30,11 @@ pub(crate) fn oracle(
             let inside = u128::from(candidate.bytes.low) <= size
                 && candidate.bytes.high.is_none_or(|high| size < u128::from(high));
             for offer in offers.iter().filter(|o| inside && o.descriptor.id == candidate.backend) {
-                for (at, algorithm) in (0u16..).zip(offer.descriptor.algorithms) {
+                for algorithm in offer.descriptor.algorithms {
                     let named = candidate.algorithm.as_deref().is_none_or(|a| a == algorithm.name);
-                    let OfferState::Open { capacity, lacks } = &offer.state else { continue };
-                    if lacks.iter().any(|lack| lack.algorithm == at) {
-                        continue;
-                    }
+                    let OfferState::Open { capacity } = offer.state else { continue };
                     let e = &algorithm.eligibility;
-                    let takes = e.failing(group, call, bytes, *capacity).is_none();
+                    let takes = e.failing(group, call, bytes, capacity).is_none();
                     if named && takes && bytes.is_multiple_of(e.multiple_of) {
                         return Some(format!("{}/{}", offer.descriptor.id, algorithm.name));
                     }

@@ -104,9 +104,9 @@ proptest! {
             topology: Topology::NvlinkFull,
             tag: "tp".to_owned(),
             caps: Caps::NONE,
-            llc_bytes: 0,
+            caches: Default::default(),
         };
-        let offer = Offer { descriptor: &MIXED, state: OfferState::open(CAPACITY) };
+        let offer = Offer { descriptor: &MIXED, state: OfferState::Open { capacity: CAPACITY } };
         let policy = Policy::new(Contract::DEFAULT, rules);
         let plan = Plan::compile(group, Contract::DEFAULT, &policy, vec![offer]);
         let narrowed = Contract { determinism: Determinism::SizeInvariant, ..Contract::DEFAULT };

@@ -41,7 +41,7 @@ impl Backend for Tunable {
         let session =
             setup.step("open", Local::new(()), |_, ()| Ok(Box::new(Notes) as Box<dyn Session>))?;
         let capacity = setup.min("agree on room", Local::new(u64::MAX))?;
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

@@ -10,14 +10,13 @@ mod all_gather;
 mod all_reduce;
 mod all_to_all;
 mod broadcast;
-mod direct;
 mod parts;
 mod reduce_scatter;
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Op};
 
-use crate::eligibility::{DIRECT, TWO_SHOT};
+use crate::eligibility::TWO_SHOT;
 use crate::exchange::Exchange;
 use crate::mover::Mover;
 
@@ -38,13 +37,9 @@ pub(crate) unsafe fn run(
     unsafe {
         match (call.op, algorithm) {
             (Op::AllReduce, TWO_SHOT) => all_reduce::two_shot(call, buffers, exchange, mover),
-            (Op::AllReduce, DIRECT) => all_reduce::direct(call, buffers, exchange, mover),
             (Op::AllReduce, _) => all_reduce::one_shot(call, buffers, exchange, mover),
-            (Op::AllGather, DIRECT) => direct::all_gather(call, buffers, exchange, mover),
             (Op::AllGather, _) => all_gather::run(call, buffers, exchange, mover),
-            (Op::ReduceScatter, DIRECT) => direct::reduce_scatter(call, buffers, exchange, mover),
             (Op::ReduceScatter, _) => reduce_scatter::run(call, buffers, exchange, mover),
-            (Op::Broadcast, DIRECT) => direct::broadcast(call, buffers, exchange, mover),
             (Op::Broadcast, _) => broadcast::run(call, buffers, exchange, mover),
             (Op::AllToAll, _) => all_to_all::run(call, buffers, exchange, mover),
         }

@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use crossover_bootstrap::threads;
-use crossover_core::backend::Lack;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::ReduceOp;
 use crossover_core::communicator::Communicator;
@@ -88,14 +87,7 @@ fn try_rank(
     }
     group.close().map_err(|e| e.to_string())?;
     let offers = group.plan().offers().iter().map(|offer| match &offer.state {
-        OfferState::Open { lacks, .. } => {
-            let lacking = |lack: &Lack| {
-                let algorithm = &offer.descriptor.algorithms[lack.algorithm as usize];
-                format!(", but {} is not: {}", offer.descriptor.target(algorithm), lack.why)
-            };
-            let lacking: String = lacks.iter().map(lacking).collect();
-            format!("{} is open{lacking}", offer.descriptor.id)
-        }
+        OfferState::Open { .. } => format!("{} is open", offer.descriptor.id),
         OfferState::Unavailable(refusal) => format!("{} is not: {refusal}", offer.descriptor.id),
     });
     Ok(offers.collect::<Vec<_>>().join("; "))

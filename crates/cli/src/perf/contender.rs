@@ -2,6 +2,7 @@
 
 use crossover_core::call::Op;
 use crossover_core::communicator::Communicator;
+use crossover_core::plan::OfferState;
 
 use super::Args;
 use super::case::Case;
@@ -60,10 +61,10 @@ impl Contenders {
 }
 
 fn open_targets(group: &Communicator, op: Op) -> Vec<String> {
-    let algorithms = group.plan().offers().iter().flat_map(|offer| {
-        let open = |(at, _): &(u16, _)| offer.state.refusal(*at).is_none();
-        let algorithms = (0..).zip(offer.descriptor.algorithms).filter(open);
-        algorithms.map(|(_, algorithm)| (offer.descriptor.id, algorithm))
+    let offers = group.plan().offers().iter();
+    let open = offers.filter(|offer| matches!(offer.state, OfferState::Open { .. }));
+    let algorithms = open.flat_map(|offer| {
+        offer.descriptor.algorithms.iter().map(|algorithm| (offer.descriptor.id, algorithm))
     });
     algorithms
         .filter(|(_, algorithm)| algorithm.eligibility.ops.contains(op))

@@ -10,14 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::{SetupError, SetupFailure, StepFailed, gather, with_setup};
-use crate::backend::{Algorithm, Lack, Session};
+use crate::backend::Session;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::contract::Contract;
 use crate::digest::digest;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::{GroupFacts, RankReport};
 use crate::plan::{Offer, OfferState, Plan, every_kind_of_call};
-use crate::policy::{Candidate, Policy, Rule};
+use crate::policy::{Policy, Rule};
 use crate::registry::{Registration, Registry};
 use crate::settings::GroupSettings;
 
@@ -143,8 +143,7 @@ fn set_up(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         with_setup(boot, &settings.backends, |setup| {
             let ready = (entry.make)().set_up(setup, facts)?;
-            let open = (ready.capacity.into_inner(), ready.lacks.into_inner());
-            Ok((open, ready.session.into_inner()))
+            Ok((ready.capacity.into_inner(), ready.session.into_inner()))
         })
     }));
     let mine = match outcome {
@@ -157,7 +156,7 @@ fn set_up(
         Err(_) => Err(NotSetUp::Failed(format!("rank {} panicked between two steps", boot.rank()))),
     };
     // A backend that swallowed an error, or panicked after its last step, is caught here.
-    let vote = mine.as_ref().map(|(open, _)| open.clone()).map_err(Clone::clone);
+    let vote = mine.as_ref().map(|(capacity, _)| *capacity).map_err(Clone::clone);
     let id = entry.descriptor.id;
     let all = gather(boot, &format!("finish setting up `{id}`"), &vote)?;
     match all.iter().find_map(|vote| vote.as_ref().err()) {
@@ -170,19 +169,14 @@ fn set_up(
         None => {}
     }
     if let Some(odd) = all.iter().position(|vote| *vote != all[0]) {
-        let in_words = |vote: &Result<(u64, Vec<Lack>), NotSetUp>| match vote {
-            Ok((capacity, lacks)) if lacks.is_empty() => format!("{capacity} B"),
-            Ok((capacity, lacks)) => format!("{capacity} B, and lacks {lacks:?}"),
-            Err(_) => "none".to_owned(),
-        };
-        let (zero, theirs) = (in_words(&all[0]), in_words(&all[odd]));
-        let what = format!("the capacity of `{id}`: rank 0 has {zero}, rank {odd} has {theirs}");
+        let bytes = |vote: &Result<u64, NotSetUp>| vote.clone().unwrap_or(0);
+        let (zero, theirs) = (bytes(&all[0]), bytes(&all[odd]));
+        let what =
+            format!("the capacity of `{id}`: rank 0 has {zero} B, rank {odd} has {theirs} B");
         return Err(FormError::Diverged { what });
     }
     match mine {
-        Ok(((capacity, lacks), session)) => {
-            Ok((OfferState::Open { capacity, lacks }, Some(session)))
-        }
+        Ok((capacity, session)) => Ok((OfferState::Open { capacity }, Some(session))),
         Err(_) => unreachable!("this rank's own refusal is among the votes"),
     }
 }
@@ -219,27 +213,15 @@ fn demand_forced(policy: &Policy, facts: &GroupFacts, offers: &[Offer]) -> Resul
     let forcing = policy.rules().iter().filter(forces);
     for (rule, candidate) in forcing.flat_map(|r| r.chain.iter().map(move |c| (r, c))) {
         let offer = offers.iter().find(|o| o.descriptor.id == candidate.backend);
-        let why = match offer.map(|offer| refusal_of(offer, candidate)) {
-            Some(None) => continue,
-            Some(Some(refusal)) => refusal.to_string(),
+        let why = match offer.map(|o| &o.state) {
+            Some(OfferState::Open { .. }) => continue,
+            Some(OfferState::Unavailable(refusal)) => refusal.to_string(),
             None => "it is not linked into this program".to_owned(),
         };
         let (target, origin) = (candidate.target(), rule.origin.to_string());
         return Err(FormError::Forced { target, origin, why });
     }
     Ok(())
-}
-
-/// Why the group has none of the algorithms that the candidate names.
-fn refusal_of(offer: &Offer, candidate: &Candidate) -> Option<Refusal> {
-    let named = |(_, a): &(u16, &Algorithm)| {
-        candidate.algorithm.as_deref().is_none_or(|name| name == a.name)
-    };
-    let refusals = (0..).zip(offer.descriptor.algorithms).filter(named);
-    let mut refusals = refusals.map(|(at, _)| offer.state.refusal(at));
-    // `None` as soon as one can be had.
-    let first = refusals.next().flatten();
-    refusals.all(|refusal| refusal.is_some()).then_some(first).flatten()
 }
 
 fn demand_any(facts: &GroupFacts, offers: &[Offer]) -> Result<(), FormError> {

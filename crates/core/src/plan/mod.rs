@@ -16,7 +16,7 @@ mod paint;
 mod step;
 mod table;
 
-use crate::backend::{Descriptor, Lack};
+use crate::backend::Descriptor;
 use crate::call::{CallKind, CallSig};
 use crate::contract::Contract;
 use crate::digest::Digest;
@@ -45,32 +45,9 @@ pub enum OfferState {
     Open {
         /// `u64::MAX` if any number.
         capacity: u64,
-        /// Algorithms that the group cannot have.
-        lacks: Vec<Lack>,
     },
     /// Not available on any rank.
     Unavailable(Refusal),
-}
-
-impl OfferState {
-    /// Set up with all its algorithms.
-    pub fn open(capacity: u64) -> Self {
-        OfferState::Open { capacity, lacks: Vec::new() }
-    }
-
-    /// Can the group have this algorithm? If not, why.
-    pub fn refusal(&self, algorithm: u16) -> Option<Refusal> {
-        match self {
-            OfferState::Unavailable(refusal) => Some(refusal.clone()),
-            OfferState::Open { lacks, .. } => {
-                lacks.iter().find(|lack| lack.algorithm == algorithm).map(|lack| Refusal {
-                    clause: Clause::Setup,
-                    want: "set-up on every rank".to_owned(),
-                    got: lack.why.clone(),
-                })
-            }
-        }
-    }
 }
 
 /// Who serves a call.
@@ -284,10 +261,7 @@ impl Plan {
         let eligibility = &offer.descriptor.algorithms[algorithm as usize].eligibility;
         match &offer.state {
             OfferState::Unavailable(refusal) => Err(refusal.clause),
-            OfferState::Open { lacks, .. } if lacks.iter().any(|l| l.algorithm == algorithm) => {
-                Err(Clause::Setup)
-            }
-            OfferState::Open { capacity, .. } => {
+            OfferState::Open { capacity } => {
                 match eligibility.failing(&self.group, call, bytes, *capacity) {
                     Some(clause) => Err(clause),
                     None => Ok(eligibility.multiple_of),
@@ -304,13 +278,8 @@ impl Plan {
     fn capacity(&self, step: &Step) -> Option<u64> {
         let offer = &self.offers[step.offer? as usize];
         let ever = offer.descriptor.algorithms[step.algorithm as usize].eligibility.max_bytes;
-        match &offer.state {
-            OfferState::Open { lacks, .. }
-                if lacks.iter().any(|l| l.algorithm == step.algorithm) =>
-            {
-                None
-            }
-            OfferState::Open { capacity, .. } => Some(ever.min(*capacity)),
+        match offer.state {
+            OfferState::Open { capacity } => Some(capacity.min(ever)),
             OfferState::Unavailable(_) => None,
         }
     }

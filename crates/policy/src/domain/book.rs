@@ -174,6 +174,6 @@ fn any_group() -> GroupProfile {
         topology: Topology::Pcie,
         tag: String::new(),
         caps: Caps::NONE,
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }

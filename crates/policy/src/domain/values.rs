@@ -58,7 +58,7 @@ impl Values {
                                         topology,
                                         tag: tag.clone(),
                                         caps,
-                                        llc_bytes: 0,
+                                        caches: Default::default(),
                                     })
                                 })
                             })

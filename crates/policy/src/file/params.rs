@@ -2,7 +2,8 @@
 
 use crossover_core::backend::{Algorithm, Param, Values};
 use crossover_core::bytes::size_text;
-use crossover_core::policy::ParamValue;
+use crossover_core::facts::Caches;
+use crossover_core::policy::{CacheLevel, ParamValue};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -71,7 +72,7 @@ fn param_value(
             Some(None) => {
                 let message = format!(
                     "`{text}` is no share: write it as `\"128/world\"`, or, of a cache, as \
-                     `\"llc/4\"` or `\"llc/4/world\"`"
+                     `\"l2\"` or `\"llc/4/world\"`"
                 );
                 reader.refuse(Code::Unknown, value.span(), message);
                 None
@@ -85,21 +86,22 @@ fn param_value(
     }
 }
 
-/// `128/world`, `llc/4` or `llc/4/world`; `Some(None)` if it is meant as one and is none.
+/// `128/world`, `l2`, `llc/4` or `llc/4/world`; `Some(None)` if it is meant as one and is none.
 fn share(text: &str) -> Option<Option<ParamValue>> {
     let (of, per_world) = match text.strip_suffix("/world") {
         Some(of) => (of, true),
         None => (text, false),
     };
     let parts = |text: &str| text.parse().ok().filter(|parts| *parts > 0);
-    match of.strip_prefix("llc") {
-        Some("") => Some(Some(ParamValue::Cache { parts: 1, per_world })),
-        Some(rest) => {
-            let parts = rest.strip_prefix('/').and_then(parts);
-            Some(parts.map(|parts| ParamValue::Cache { parts, per_world }))
+    let (cache, share) =
+        of.split_once('/').map_or((of, None), |(cache, share)| (cache, Some(share)));
+    match cache.parse::<CacheLevel>() {
+        Ok(level) => {
+            let parts = share.map_or(Some(1), parts);
+            Some(parts.map(|parts| ParamValue::Cache { level, parts, per_world }))
         }
-        None if per_world => Some(of.parse().ok().map(ParamValue::PerWorld)),
-        None => None,
+        Err(_) if per_world => Some(of.parse().ok().map(ParamValue::PerWorld)),
+        Err(_) => None,
     }
 }
 
@@ -108,7 +110,7 @@ fn fits(value: &ParamValue, param: &Param) -> bool {
     match (value, param.values) {
         (ParamValue::PerWorld(count), Values::Count { min, .. }) => *count >= min,
         (ParamValue::Cache { .. }, Values::Bytes { .. }) => true,
-        _ => value.resolve(param, 1, 0).is_some(),
+        _ => value.resolve(param, 1, Caches::default()).is_some(),
     }
 }
 
@@ -116,7 +118,7 @@ fn in_words(values: Values) -> String {
     match values {
         Values::Count { min, max } => format!("a number from {min} to {max}"),
         Values::Bytes { min, max } => format!(
-            "bytes from {} to {}, such as `\"64KiB\"`, or a share of the cache, such as `\"llc/4\"`",
+            "bytes from {} to {}, such as `\"64KiB\"`, or a share of the cache, such as `\"l2\"`",
             size_text(min),
             size_text(max)
         ),

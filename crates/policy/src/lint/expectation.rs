@@ -70,10 +70,12 @@ fn plan(view: &View<'_>, expect: &Expect) -> Plan {
         let descriptor = known.descriptor;
         match offers.last_mut().filter(|offer| offer.descriptor.id == descriptor.id) {
             // A plan knows one number for a backend: that of its roomiest algorithm.
-            Some(Offer { state: OfferState::Open { capacity, .. }, .. }) => {
+            Some(Offer { state: OfferState::Open { capacity }, .. }) => {
                 *capacity = (*capacity).max(known.room);
             }
-            _ => offers.push(Offer { descriptor, state: OfferState::open(known.room) }),
+            _ => {
+                offers.push(Offer { descriptor, state: OfferState::Open { capacity: known.room } })
+            }
         }
     }
     let policy = &view.effective.policy;

@@ -25,7 +25,7 @@ fn plans(format: Format, text: &str, groups: &[GroupProfile]) -> Vec<Plan> {
     let registry = crossover_backends::registry().unwrap();
     let effective = Sources::isolated(vec![path]).load(&registry);
     let policy = effective.unwrap_or_else(|e| panic!("{text}\n{e}")).policy;
-    let open = |descriptor| Offer { descriptor, state: OfferState::open(u64::MAX) };
+    let open = |descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } };
     let compile = |group: &GroupProfile| {
         let offers = registry.descriptors().into_iter().map(open).collect();
         Plan::compile(group.clone(), CONTRACT, &policy, offers)
@@ -44,7 +44,7 @@ fn group(arch: &str, world: u32, nodes: u32, topology: Topology) -> GroupProfile
         topology,
         tag: "world".to_owned(),
         caps: Caps::of(&[Cap::P2p]),
-        llc_bytes: 0,
+        caches: Default::default(),
     }
 }
 

@@ -78,7 +78,7 @@ impl Backend for InNameOnly {
             Err::<Box<dyn Session>, _>(StepError::new("this backend exists in name only"))
         })?;
         let capacity = setup.min("agree on capacity", Local::new(0))?;
-        Ok(Ready::new(session, capacity))
+        Ok(Ready { session, capacity })
     }
 }
 

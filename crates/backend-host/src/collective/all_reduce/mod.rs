@@ -1,9 +1,7 @@
 //! Every rank gives a tensor, every rank receives the reduction.
 
-mod direct;
 mod one_shot;
 mod two_shot;
 
-pub(super) use self::direct::run as direct;
 pub(super) use self::one_shot::run as one_shot;
 pub(super) use self::two_shot::run as two_shot;
