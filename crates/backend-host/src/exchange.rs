@@ -73,7 +73,8 @@ impl<'a> Exchange<'a> {
         self.room() / self.world() as usize / 64 * 64
     }
 
-    /// Fills the own slot and publishes it: `fill` writes at most [`Exchange::room`] bytes. It may still read the slots of the step before.
+    /// Fills the own slot and publishes it: `fill` writes at most [`Exchange::room`] bytes. It may
+    /// still read the slots of the step before.
     #[inline]
     pub(crate) fn give(&mut self, fill: impl FnOnce(*mut u8)) -> Given {
         let (segment, rank) = (self.segment, self.habits.rank);

@@ -15,7 +15,6 @@ use crate::protocol::Steps;
 use crate::segment::Segment;
 use crate::small;
 use crate::team::Team;
-
 use crate::verdict;
 use crate::wait::Habits;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
+use crate::ablation::{Guarantee, is_off};
 use crate::backend::{Abort, EnqueueError, Session};
 use crate::bootstrap::Bootstrap;
 use crate::call::{CallBuffers, CallKind, CallSig, Ops, Split};
@@ -210,7 +211,7 @@ impl Communicator {
     pub unsafe fn run(&self, call: &CallSig<'_>, buffers: &CallBuffers) -> Result<(), CallError> {
         let mut inner = self.lock();
         let decided = match &inner.recent {
-            Some(recent) if recent.is_for(call) => *recent,
+            Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => *recent,
             _ => {
                 let decided = self.decide(call)?;
                 inner.recent = matches!(call.split, Split::Even).then_some(decided);
@@ -220,7 +221,8 @@ impl Communicator {
         inner.usable()?;
         inner.seq += 1;
         let choice = decided.choice;
-        if self.counters.count(decided.cell, call.bytes()) {
+        let counted = !is_off(Guarantee::Counters);
+        if counted && self.counters.count(decided.cell, call.bytes()) {
             self.tell(call, choice);
         }
         let (offer, algorithm) = match choice {

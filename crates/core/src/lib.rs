@@ -8,6 +8,7 @@
 //!
 //! This crate calls no vendor and opens no file.
 
+pub mod ablation;
 pub mod agreement;
 pub mod backend;
 pub mod bootstrap;

@@ -12,8 +12,6 @@ pub(crate) struct Habits {
     /// system call.
     pub(super) looks: u32,
     pub(super) pauses: u32,
-    /// How long a rank gives its processor away and comes back, before it sleeps.
-    pub(super) yielding: Duration,
     /// The longest wait.
     pub(crate) deadline: Duration,
     /// Are there more ranks than processors?
@@ -28,9 +26,8 @@ impl Habits {
     /// Ranks that have a processor each are worth spinning for, a few microseconds: what a small
     /// call takes. Longer costs more than it gains, since two ranks can find themselves on one
     /// processor all the same, and then each wait lasts as long as the spinning. Where they must
-    /// share, spinning only keeps the awaited rank from running, and yielding for long only
-    /// passes the processor round among those who wait. It affects nothing but the waiting, so
-    /// ranks need not agree.
+    /// share, spinning only keeps the awaited rank from running. It affects nothing but the
+    /// waiting, so ranks need not agree.
     ///
     /// `fenced`: every rank takes part in the barrier that makes it hear of sleepers.
     pub(crate) fn new(
@@ -41,10 +38,9 @@ impl Habits {
         deadline: Duration,
     ) -> Self {
         let shared = world as usize > processors;
-        let (looks, pauses, yielding) =
-            if shared { (32, 0, YIELDING / 10) } else { (64, 100, YIELDING) };
+        let (looks, pauses) = if shared { (32, 0) } else { (64, 100) };
         let (heard, long) = (Cell::new(fenced), Cell::new(0));
-        Habits { rank, looks, pauses, yielding, deadline, shared, heard, long }
+        Habits { rank, looks, pauses, deadline, shared, heard, long }
     }
 
     /// Makes a sleeper's mark seen by whoever publishes, and says how long it may sleep after it
@@ -73,7 +69,10 @@ impl Habits {
 }
 
 /// Of ranks with a processor each.
-const YIELDING: Duration = Duration::from_millis(1);
+/// How long a rank gives its processor away and comes back, before it sleeps. Several times what it
+/// takes to fall asleep and be woken, or ranks that share processors would wait for one another's
+/// waking, and so all come to sleep in every call.
+pub(super) const YIELDING: Duration = Duration::from_millis(1);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// A peer that died wakes nobody.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);

@@ -16,6 +16,7 @@ use crate::verdict;
 
 pub(crate) use self::bell::{SharedBell, register};
 pub(crate) use self::habits::Habits;
+use self::habits::YIELDING;
 
 /// One wait, for all peers of one step.
 pub(crate) struct Wait<'a, S: Fn() -> String> {
@@ -56,7 +57,7 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
             std::thread::sleep(Duration::from_nanos(1));
             return Ok(());
         }
-        if waited < self.habits.yielding {
+        if waited < YIELDING {
             rustix::thread::sched_yield();
             return Ok(());
         }
