@@ -80,11 +80,15 @@ impl<'a> Exchange<'a> {
         let (segment, rank) = (self.segment, self.habits.rank);
         let step = self.steps.begin(self.tag);
         let parity = step.parity();
+        if self.met == 0 {
+            self.header.write(segment, rank, parity);
+        }
         fill(segment.data(rank, parity));
+        // Nothing comes between the stores to the head: a peer that polls it would take the line
+        // away in the middle, and getting it back takes a trip.
         if self.met == 0 {
             segment.rest(rank, parity).store(self.header.rest(), Relaxed);
             segment.seq(rank, parity).store(self.header.seq(), Relaxed);
-            self.header.write(segment, rank, parity);
         }
         self.steps.publish(step, segment);
         Given(step)

@@ -53,6 +53,11 @@ pub(crate) unsafe fn run(
     let step = steps.begin(if checked { header.tag() } else { 0 });
     let parity = step.parity();
     let bytes = call.bytes() as usize;
+    // Nothing comes between the stores to the head: a peer that polls it would take the line away in
+    // the middle, and getting it back takes a trip.
+    if checked {
+        header.write(segment, rank, parity);
+    }
     if call.op != Op::Broadcast || rank == call.root {
         // SAFETY: the input, and room for it that nobody else touches now.
         unsafe { copy_small(buffers.input, place_of(segment, rank, parity, bytes), bytes) };
@@ -62,7 +67,6 @@ pub(crate) unsafe fn run(
             segment.rest(rank, parity).store(header.rest(), Relaxed);
         }
         segment.seq(rank, parity).store(header.seq(), Relaxed);
-        header.write(segment, rank, parity);
     }
     steps.publish(step, &**segment);
 
