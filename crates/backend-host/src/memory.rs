@@ -64,7 +64,7 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => stream_avx2(from, to, len),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => stream_avx512(from, to, len),
+            Isa::Avx512 | Isa::Avx512Bf16 => stream_avx512(from, to, len),
         }
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::OnceLock;
 
 /// A set of vector instructions. All of them give the same bits.
-//
-// AVX512-BF16 is not among them: its conversions take subnormals for zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// Whatever every machine of this architecture has.
@@ -15,6 +13,9 @@ pub enum Isa {
     /// 512-bit vectors of elements of any size, with masks.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// The same, with the rounding to bfloat16.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
 }
 
 impl Isa {
@@ -31,7 +32,7 @@ impl Isa {
     }
 
     #[cfg(target_arch = "x86_64")]
-    const ALL: &[Self] = &[Isa::Portable, Isa::Avx2, Isa::Avx512];
+    const ALL: &[Self] = &[Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16];
 
     #[cfg(not(target_arch = "x86_64"))]
     const ALL: &[Self] = &[Isa::Portable];
@@ -48,6 +49,8 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16 => Isa::Avx512.is_present() && is_x86_feature_detected!("avx512bf16"),
         }
     }
 }

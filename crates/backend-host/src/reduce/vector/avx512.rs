@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::Vector;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512(__m512i);
+pub(crate) struct Avx512(pub(super) __m512i);
 
 // SAFETY: 64 bytes. The callers' promise about the machine is every intrinsic's condition.
 unsafe impl Vector for Avx512 {

@@ -4,12 +4,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_bf16;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::avx512::Avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::avx512_bf16::Avx512Bf16;
 pub(crate) use self::portable::Portable;
 use super::format::Format;
 
@@ -88,10 +92,26 @@ pub(crate) unsafe trait Vector: Copy {
         let low = map(low, |value: u32| BINARY16.narrow(value, 16));
         zip(low, high, |low, high: u32| low | BINARY16.narrow(high, 16) << 16)
     }
+
+    /// Rounds f32 lanes to bfloat16, the lower and the upper ones of pairs of 32 bits; a NaN becomes
+    /// the canonical one.
+    #[inline(always)]
+    fn narrow_bf16([lower, upper]: [Self; 2]) -> Self {
+        zip(lower.canonical_f32(), upper.canonical_f32(), |lower, upper| {
+            nearest(lower) >> 16 | nearest(upper) & 0xffff_0000
+        })
+    }
 }
 
 const BINARY16: Format =
     Format { mantissa: 10, bias: 15, largest: 0x7c00, special: 0x7c00, nan: 0x7e00 };
+
+/// Rounds to the upper half, ties to even, of bits that are not a NaN's but for the canonical one.
+/// The addition carries into the exponent as it should, up to infinity.
+#[inline(always)]
+fn nearest(bits: u32) -> u32 {
+    bits.wrapping_add(0x7fff + (bits >> 16 & 1))
+}
 
 /// `f` of each lane.
 #[inline(always)]
