@@ -1,5 +1,5 @@
 //! What the guarantees of a call cost: an all_reduce of 8 B between two ranks, back to back, with each
-//! of them switched off in turn, and with all. `cargo bench -p crossover-tests --features ablation
+//! of them switched off in turn, and with all; and with a new decision for every call. `cargo bench -p crossover-tests --features ablation
 //! --bench guarantees`. Two ranks are two threads, each bound to a processor of its own.
 //!
 //! A call is two thirds waiting for the peer's cache line, so that work which is done meanwhile costs
@@ -21,12 +21,14 @@ use crossover_tests::groups::{Plan, run};
 const CALLS: u32 = 20_000;
 const ROUNDS: usize = 60;
 
-const CASES: [(&str, &[Guarantee]); 5] = [
-    ("everything on", &[]),
-    ("without decision", &[Decision]),
-    ("without counters", &[Counters]),
-    ("without fingerprint", &[Fingerprint]),
-    ("without all three", &[Decision, Counters, Fingerprint]),
+/// A name, what is switched off, and whether calls take turns, so that each is decided anew.
+const CASES: [(&str, &[Guarantee], bool); 6] = [
+    ("everything on", &[], false),
+    ("decided anew", &[], true),
+    ("without decision", &[Decision], false),
+    ("without counters", &[Counters], false),
+    ("without fingerprint", &[Fingerprint], false),
+    ("without all three", &[Decision, Counters, Fingerprint], false),
 ];
 
 fn main() -> std::io::Result<()> {
@@ -42,7 +44,7 @@ fn main() -> std::io::Result<()> {
                     switch_off(case.1);
                 }
                 meet.wait();
-                times.push(per_call(group, (round as f32) + 1.0));
+                times.push(per_call(group, (round as f32) + 1.0, case.2));
             }
         }
         times
@@ -55,19 +57,22 @@ fn main() -> std::io::Result<()> {
     };
     let all = median(&times[0][0]);
     writeln!(out, "all_reduce of 8 B, 2 ranks, back to back: {all:.1} ns a call")?;
-    for ((name, _), times) in CASES.iter().zip(&times[0]).skip(1) {
+    for ((name, ..), times) in CASES.iter().zip(&times[0]).skip(1) {
         let time = median(times);
         writeln!(out, "{name:>20}: {time:.1} ns, {:+.1}", time - all)?;
     }
     Ok(())
 }
 
-fn per_call(group: &Communicator, value: f32) -> f64 {
+fn per_call(group: &Communicator, value: f32, by_turns: bool) -> f64 {
     let (input, mut output) = ([value; 2], [0.0; 2]);
     let begin = Instant::now();
-    for _ in 0..CALLS {
-        group.all_reduce(black_box(&input), &mut output, ReduceOp::Sum).expect("two ranks");
-        black_box(&output);
+    for call in 0..CALLS {
+        // 8 B and 4 B by turns are two calls that differ, of one cache line each.
+        let count = if by_turns { 1 + call as usize % 2 } else { 2 };
+        let (input, output) = (&input[..count], &mut output[..count]);
+        group.all_reduce(black_box(input), output, ReduceOp::Sum).expect("two ranks");
+        black_box(output);
     }
     assert_eq!(output, [2.0 * value; 2], "the sum of two ranks");
     begin.elapsed().as_nanos() as f64 / f64::from(CALLS)

@@ -327,7 +327,7 @@ fn a_setting_that_one_rank_has_wrong_is_an_error_on_all_and_no_reason_to_take_an
         let error = crossover::Error::from(formed.expect_err("it is wrongly set"));
         (error.to_string(), error.exit_code())
     });
-    let want = "rank 1 could not read its host settings: setting host.chunk is `65`: \
+    let want = "rank 1 could not read host.chunk: setting host.chunk is `65`: \
                 it must be a multiple of 64 B from 1024B to 64MiB, such as `256KiB`";
     assert_eq!(errors, vec![(want.to_owned(), 2); 3]);
 }

@@ -8,7 +8,6 @@ use crossover_core::backend::EnqueueError;
 use crate::header::Header;
 use crate::layout::Layout;
 use crate::liveness::Liveness;
-use crate::memory;
 use crate::mismatch;
 use crate::protocol::{Met, Step, Steps};
 use crate::segment::Segment;
@@ -129,14 +128,6 @@ impl<'a> Exchange<'a> {
     #[inline]
     pub(crate) fn slot(&self, slots: Slots, rank: u32) -> *const u8 {
         self.segment.data(rank, slots.parity)
-    }
-
-    /// Ends the call: takes possession of the cache line that the next one will publish with, while
-    /// nobody waits for it. The peers have read it, a step ago, and a store to a line that others
-    /// hold takes as long as a trip to them.
-    #[inline]
-    pub(crate) fn claim(&self) {
-        memory::claim(self.segment.inline(self.habits.rank, self.steps.next_parity()));
     }
 
     fn layout(&self) -> Layout {

@@ -8,7 +8,8 @@
 //! 4096   slots            per rank two, by step parity: head (64 B), the chunk, record (64 B)
 //! ```
 //!
-//! Every line and slot has one writer, the verdict its first. A slot's head is what peers wait for:
+//! Every line and slot has one writer, the verdict its first; but for the bells, which whoever waits
+//! may mark. A slot's head is what peers wait for:
 //! the arrival word, the call's number, and up to [`INLINE`] bytes of data, so that a tiny message
 //! is one cache line. Longer data follows in the next line, which processors fetch in pairs. The
 //! record is the call's whole header, which peers read only where they have to explain a mismatch.
@@ -74,8 +75,8 @@ impl Layout {
         STATUS + rank as usize * STATUS_LINE
     }
 
-    /// What rank `rank`'s peers sleep over. While the group runs they alone write in this line, and
-    /// only to sleep: the rank itself, which looks after each step, has it at hand.
+    /// What rank `rank`'s peers sleep over. While the group runs this line is written only so as to
+    /// sleep and to wake: the rank itself, which looks after each step, has it at hand.
     pub(crate) fn bell(self, rank: u32) -> usize {
         self.mark(rank) + 8
     }

@@ -107,19 +107,6 @@ unsafe fn stream_by<V: Vector>(from: *const u8, to: *mut u8, len: usize) {
     V::fence();
 }
 
-/// Asks for a cache line so as to write it soon. Changes nothing, waits for nothing.
-#[inline(always)]
-pub(crate) fn claim(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a prefetch may be given any address.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //! Nothing here shows in a result.
 
 use crossover_core::backend::{Param, Values};
-use crossover_core::call::{CallSig, Op};
+use crossover_core::call::{CallBuffers, CallSig, Op};
 
 use crate::memory::{copy, stream};
 use crate::reduce::{Sources, Target, reduce};
@@ -11,8 +11,8 @@ use crate::team::{Team, cut};
 /// What a policy says about it, for one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// Results are written past the caches.
-    pub(crate) stream_results: bool,
+    /// Results may be written past the caches.
+    pub(crate) streams: bool,
     /// The least bytes that are worth a thread.
     split: usize,
 }
@@ -30,13 +30,13 @@ impl Ways {
             _ => call.bytes(),
         };
         let split = usize::try_from(split).unwrap_or(usize::MAX);
-        Ways { stream_results: results >= stream, split }
+        Ways { streams: results >= stream, split }
     }
 }
 
 /// What a policy can set of each algorithm. None of it shows in a result.
 pub(crate) const PARAMS: &[Param] = &[
-    // From how many bytes of results on they are written past the caches.
+    // From how many bytes of results on they are written past the caches, unless in place.
     Param { name: "stream", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
     // The least bytes that are worth a thread of the rank's team.
     Param { name: "split", values: Values::Bytes { min: 64, max: NO_LIMIT }, default: 64 * 1024 }, // size: a floor's
@@ -47,13 +47,24 @@ const NO_LIMIT: u64 = u64::MAX;
 /// Moves the bytes of one call.
 pub(crate) struct Mover<'a> {
     team: &'a mut Team,
-    ways: &'a Ways,
+    split: usize,
+    /// Results are written past the caches.
+    stream: bool,
 }
 
 impl<'a> Mover<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: &'a mut Team, ways: &'a Ways) -> Self {
-        Mover { team, ways }
+    pub(crate) fn new(
+        team: &'a mut Team,
+        ways: &Ways,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Self {
+        // Where a result replaces an input, its place is in the caches already.
+        let from = buffers.input as usize;
+        let inputs = from..from.saturating_add(call.bytes() as usize);
+        let in_place = call.op != Op::AllGather && inputs.contains(&(buffers.output as usize));
+        Mover { team, split: ways.split, stream: ways.streams && !in_place }
     }
 
     /// Copies into the own slot, for peers to read soon.
@@ -75,7 +86,7 @@ impl<'a> Mover<'a> {
     #[inline]
     pub(crate) unsafe fn take(&mut self, slot: *const u8, to: *mut u8, len: usize) {
         // SAFETY: the caller's.
-        unsafe { self.copy(slot, to, len, self.ways.stream_results) };
+        unsafe { self.copy(slot, to, len, self.stream) };
     }
 
     /// Moves what a rank gives to itself, unless it is in place already.
@@ -87,7 +98,7 @@ impl<'a> Mover<'a> {
     pub(crate) unsafe fn keep(&mut self, from: *const u8, to: *mut u8, len: usize) {
         if from != to.cast_const() {
             // SAFETY: the caller's.
-            unsafe { self.copy(from, to, len, self.ways.stream_results) };
+            unsafe { self.copy(from, to, len, self.stream) };
         }
     }
 
@@ -105,7 +116,7 @@ impl<'a> Mover<'a> {
         also: Option<*mut u8>,
         len: usize,
     ) {
-        let (dtype, op, stream) = (call.dtype, call.reduce_op, self.ways.stream_results);
+        let (dtype, op, stream) = (call.dtype, call.reduce_op, self.stream);
         let target = Target { to, also, stream };
         let parts = self.parts(len);
         if parts == 1 {
@@ -152,7 +163,7 @@ impl<'a> Mover<'a> {
     fn parts(&self, len: usize) -> usize {
         match self.team.threads() {
             1 => 1,
-            threads => threads.min((len / self.ways.split.max(1)).max(1)),
+            threads => threads.min((len / self.split).max(1)),
         }
     }
 }

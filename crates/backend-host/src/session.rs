@@ -18,8 +18,8 @@ use crate::team::Team;
 use crate::verdict;
 use crate::wait::Habits;
 
-/// Everything a rank needs for a call. Dropping it closes descriptors and unmaps memory, no more:
-/// peers that still wait see it go.
+/// Everything a rank needs for a call. Dropping it closes descriptors, unmaps memory
+/// and lets the team go, no more: peers that still wait see it go.
 pub(crate) struct HostSession {
     pub(crate) segment: Arc<Segment>,
     pub(crate) liveness: Liveness,
@@ -86,11 +86,9 @@ impl HostSession {
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
         let (mut exchange, team) = Exchange::new(self, header);
-        let mut mover = Mover::new(team, ways);
+        let mut mover = Mover::new(team, ways, call, buffers);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
-        unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }?;
-        exchange.claim();
-        Ok(())
+        unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }
     }
 }
 

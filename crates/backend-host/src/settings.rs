@@ -55,8 +55,10 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
     let Some(text) = settings.get("host.threads") else {
         return Ok(1);
     };
+    // `parse` would take a sign.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        Ok(n) if digits && (1..=MOST_THREADS).contains(&n) => Ok(n),
         _ => Err(StepError::new(format!(
             "setting host.threads is `{text}`: it must be a number from 1 to {MOST_THREADS}"
         ))),
@@ -89,7 +91,7 @@ mod tests {
         };
         assert_eq!(threads(&BackendSettings::default()).ok(), Some(1));
         assert_eq!((asked("1"), asked("64")), (Ok(1), Ok(64)));
-        for wrong in ["0", "65", "-1", "two", ""] {
+        for wrong in ["0", "65", "-1", "+2", "two", ""] {
             let want =
                 format!("setting host.threads is `{wrong}`: it must be a number from 1 to 64");
             assert_eq!(asked(wrong), Err(want));

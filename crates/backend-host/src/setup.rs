@@ -38,8 +38,9 @@ impl Backend for Host {
 pub(crate) fn open<'g>(
     setup: &mut Setup<'g>,
 ) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
-    let asked = setup.read("read its host settings", settings::chunk)?;
+    let asked = setup.read("read host.chunk", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
+    let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
 
@@ -60,7 +61,6 @@ pub(crate) fn open<'g>(
             prove(here, token, mapped)
         })?;
 
-    let threads = setup.read("read its host settings", settings::threads)?;
     let everyone = processors.get().clone();
     let team = setup.step("start its threads", threads, move |here, threads| {
         Team::new(threads, own_processors(&everyone, here.rank()).as_deref())

@@ -90,6 +90,10 @@ enum Rank {
     SingleBuffered,
     /// Reads without having met.
     Unmet,
+    /// Reads a step's slots while it fills its own for the next, as it may.
+    Lagging,
+    /// Reads them after it has published that.
+    TooLate,
 }
 
 fn run<const RELEASE: bool>(kind: Rank) {
@@ -109,13 +113,28 @@ fn rank<const RELEASE: bool>(kind: Rank, me: u32, memory: &Memory<RELEASE>) {
     for number in 1..=STEPS {
         let step = steps.begin(TAG);
         let slot = if kind == Rank::SingleBuffered { 0 } else { step.parity() };
+        let peer = 1 - me;
+        let read_last = || {
+            if number > 1 {
+                let last = memory.slots[peer as usize][1 - slot].read();
+                assert_eq!(last, value(peer, number - 1));
+            }
+        };
         memory.slots[me as usize][slot].write(value(me, number));
+        if kind == Rank::Lagging {
+            read_last();
+        }
         if kind != Rank::Unmet {
             steps.publish(step, memory);
             let Ok(met) = steps.meet(step, memory, &mut Yield);
             assert_eq!(met, Met::Alike);
         }
-        let peer = 1 - me;
+        if kind == Rank::TooLate {
+            read_last();
+        }
+        if matches!(kind, Rank::Lagging | Rank::TooLate) {
+            continue;
+        }
         assert_eq!(memory.slots[peer as usize][slot].read(), value(peer, number));
     }
 }
@@ -127,6 +146,16 @@ fn value(rank: u32, number: u64) -> u64 {
 #[test]
 fn no_slot_is_read_before_it_is_written_nor_written_while_it_is_read() {
     run::<true>(Rank::Right);
+}
+
+#[test]
+fn a_step_is_read_while_the_next_is_filled() {
+    run::<true>(Rank::Lagging);
+}
+
+#[test]
+fn a_read_after_the_next_is_published_is_found() {
+    assert!(catch_unwind(|| run::<true>(Rank::TooLate)).is_err());
 }
 
 #[test]

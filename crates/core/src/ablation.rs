@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Guarantee {
-    /// That a call is valid, and that the policy decides who runs it: the last decision is used.
+    /// That the policy decides who runs a call: the last decision is used.
     Decision = 1,
     /// That what ran is counted.
     Counters = 2,

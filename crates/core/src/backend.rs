@@ -106,7 +106,7 @@ pub enum Values {
     Bytes {
         /// The least.
         min: u64,
-        /// The most; as a default, `u64::MAX` stands for no limit.
+        /// The most; `u64::MAX` stands for no limit, which a policy writes as `"none"`.
         max: u64,
     },
     /// One of these words. As its index.

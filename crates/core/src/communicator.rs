@@ -42,7 +42,7 @@ struct Inner {
     recent: Option<Decided>,
 }
 
-/// A call that was found valid, and what was decided. Engines repeat themselves: a decode step
+/// A call, and what was decided. Engines repeat themselves: a decode step
 /// makes one call over and over.
 #[derive(Clone, Copy)]
 struct Decided {
@@ -209,6 +209,7 @@ impl Communicator {
     /// The buffers hold what `call` says, are valid until the work completes (when this returns,
     /// on host memory), and overlap only as [`CallBuffers`] allows.
     pub unsafe fn run(&self, call: &CallSig<'_>, buffers: &CallBuffers) -> Result<(), CallError> {
+        crate::validate::validate(call, self.world())?;
         let mut inner = self.lock();
         let decided = match &inner.recent {
             Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => *recent,
@@ -238,7 +239,7 @@ impl Communicator {
         };
         let seq = inner.seq;
         let session = inner.sessions[offer].as_mut().expect("an open offer has a session");
-        let panicking = AbortIfPanicking(&self.aborts);
+        let panicking = AbortIfPanicking::new(&self.aborts);
         // SAFETY: the caller upholds the same contract, and the call is valid.
         unsafe { session.enqueue(algorithm, self.plan.params_of(choice), seq, call, buffers) }
             .map_err(|e| {
@@ -250,9 +251,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Who runs this call, if it is one.
+    /// Who runs this call, which is valid.
     fn decide(&self, call: &CallSig<'_>) -> Result<Decided, CallError> {
-        crate::validate::validate(call, self.world())?;
         let choice = self.plan.select(call).ok_or_else(|| self.nothing_serves(call))?;
         let cell = self.counters.cell(call.op, choice, call.bytes());
         Ok(Decided { kind: call.kind(), count: call.count, root: call.root, choice, cell })
@@ -330,12 +330,22 @@ impl Communicator {
 }
 
 /// A session that panics will not come again: its peers must not wait for it.
-struct AbortIfPanicking<'a>(&'a AbortHandle);
+struct AbortIfPanicking<'a> {
+    aborts: &'a AbortHandle,
+    /// The caller does already: its own business.
+    before: bool,
+}
+
+impl<'a> AbortIfPanicking<'a> {
+    fn new(aborts: &'a AbortHandle) -> Self {
+        AbortIfPanicking { aborts, before: std::thread::panicking() }
+    }
+}
 
 impl Drop for AbortIfPanicking<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.abort("a backend panicked");
+        if std::thread::panicking() && !self.before {
+            self.aborts.abort("a backend panicked");
         }
     }
 }

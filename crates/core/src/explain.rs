@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::backend::Descriptor;
+use crate::backend::{Descriptor, Param, Values};
 use crate::call::{CallKind, CallSig};
 use crate::eligibility::{Clause, Refusal};
 use crate::plan::{Choice, No, OfferState, Plan, Step};
-use crate::policy::{Basis, ByteRange, Evidence, Layer, Origin};
+use crate::policy::{Basis, ByteRange, Evidence, Layer, Origin, ParamValue};
 use crate::vocabulary::vocabulary;
 
 vocabulary! { "verdict",
@@ -57,7 +57,8 @@ pub struct Chosen {
     /// Where its numbers come from.
     pub evidence: Option<Evidence>,
     /// What its session receives, but for defaults: the algorithm's params by name, each value in
-    /// words.
+    /// words. A share of a cache is a size where the group's caches are known; where they are not,
+    /// the default holds, and this is the share as the policy writes it, such as `l2/2`.
     pub params: Vec<(&'static str, String)>,
 }
 
@@ -143,7 +144,8 @@ impl Plan {
         let served_by = |choice: Choice| match choice {
             Choice::Copy => None,
             Choice::Serve { offer, algorithm, .. } => {
-                Some((offer, algorithm, self.params_of(choice)))
+                let shares: Vec<_> = self.params_with_shares(choice).map(|p| p.2).collect();
+                Some((offer, algorithm, self.params_of(choice), shares))
             }
         };
         one.map(served_by) == other.map(served_by)
@@ -162,11 +164,41 @@ impl Plan {
     }
 
     fn params_in_words(&self, choice: Choice) -> Vec<(&'static str, String)> {
-        let Choice::Serve { offer, algorithm, .. } = choice else { return Vec::new() };
-        let params = self.offers()[offer as usize].descriptor.algorithms[algorithm as usize].params;
-        let values = params.iter().zip(self.params_of(choice));
-        let set = values.filter(|(param, value)| param.default != **value);
-        set.map(|(param, value)| (param.name, param.in_words(*value))).collect()
+        let words = self.params_with_shares(choice).filter_map(|(param, value, share)| {
+            let text = match share {
+                Some(share) => share.to_string(),
+                None if value == param.default => return None,
+                None => param.in_words(value),
+            };
+            Some((param.name, text))
+        });
+        words.collect()
+    }
+
+    /// The chosen algorithm's params, what its session receives for each, and the share of a cache
+    /// that the policy states where the group's caches are not known.
+    fn params_with_shares(
+        &self,
+        choice: Choice,
+    ) -> impl Iterator<Item = (&'static Param, u64, Option<&ParamValue>)> {
+        let (params, stated) = match choice {
+            Choice::Copy => (&[][..], &[][..]),
+            Choice::Serve { offer, algorithm, candidate } => {
+                let descriptor = self.offers()[offer as usize].descriptor;
+                let step = &self.steps()[candidate as usize];
+                let written = &self.rules()[step.rule as usize].chain[step.written as usize];
+                (descriptor.algorithms[algorithm as usize].params, &written.params[..])
+            }
+        };
+        params.iter().zip(self.params_of(choice)).map(move |(param, value)| {
+            let stated = stated.iter().find(|(name, _)| name == param.name);
+            let unknown = |value: &&ParamValue| {
+                matches!(value, ParamValue::Cache { .. })
+                    && matches!(param.values, Values::Bytes { .. })
+                    && value.resolve(param, self.group().world, self.group().caches).is_none()
+            };
+            (param, *value, stated.map(|(_, value)| value).filter(unknown))
+        })
     }
 
     fn considered(&self, call: &CallKind, bytes: u64, choice: Option<Choice>) -> Vec<Considered> {

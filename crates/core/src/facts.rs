@@ -64,7 +64,7 @@ pub struct RankReport {
     pub topology: Topology,
     /// What this rank's device can do.
     pub caps: Caps,
-    /// Of one of its processors.
+    /// Of its node's first processor.
     pub caches: Caches,
 }
 

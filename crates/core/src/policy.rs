@@ -257,6 +257,9 @@ impl ParamValue {
             (ParamValue::PerWorld(n), Values::Count { min, max }) => {
                 Some((n / u64::from(world)).clamp(min, max))
             }
+            (ParamValue::Word(word), Values::Bytes { max: u64::MAX, .. }) if word == "none" => {
+                Some(u64::MAX)
+            }
             (ParamValue::Word(word), Values::Words(words)) => {
                 words.iter().position(|w| w == word).map(|at| at as u64)
             }
@@ -443,5 +446,34 @@ pub fn arch_matches(pattern: &str, arch: &str) -> bool {
             arch.len() == pattern.len() && arch.starts_with(family)
         }
         _ => pattern == arch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_caches_are_resolved_with_what_the_group_has() {
+        const BYTES: Param =
+            Param { name: "stream", values: Values::Bytes { min: 64, max: u64::MAX }, default: 7 };
+        let caches = Caches { l2: 2 << 20, llc: 300 << 20 };
+        let share = |level, parts, per_world| ParamValue::Cache { level, parts, per_world };
+        let cases = [
+            (share(CacheLevel::L2, 1, false), Some(2 << 20), "l2"),
+            (share(CacheLevel::L2, 2, false), Some(1 << 20), "l2/2"),
+            (share(CacheLevel::Llc, 3, true), Some(25 << 20), "llc/3/world"),
+            (share(CacheLevel::L2, 1 << 40, false), Some(64), "l2/1099511627776"),
+            (ParamValue::Bytes(4096), Some(4096), "4KiB"),
+            (ParamValue::Bytes(63), None, "63B"),
+            (ParamValue::Word("none".to_owned()), Some(u64::MAX), "none"),
+            (ParamValue::Count(4096), None, "4096"),
+        ];
+        for (value, expected, text) in cases {
+            assert_eq!(value.resolve(&BYTES, 4, caches), expected, "{value}");
+            assert_eq!(value.to_string(), text);
+        }
+        let unknown = share(CacheLevel::L2, 1, false).resolve(&BYTES, 4, Caches::default());
+        assert_eq!(unknown, None, "the default holds");
     }
 }

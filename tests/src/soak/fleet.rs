@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crossover_bootstrap::threads;
 use crossover_core::communicator::Communicator;
+use crossover_core::policy::{ParamValue, Policy};
 
 use super::call::{Fault, check};
 use super::shape::Shape;
@@ -18,7 +19,8 @@ pub struct Fleet {
     pub seed: u64,
     /// Threads.
     pub members: usize,
-    /// Who is in each group, and what that group runs on.
+    /// Who is in each group, and what that group runs on. The last one's ranks have two threads each
+    /// for whatever is longer than a cache line, and write results past the caches.
     pub groups: Vec<(Vec<usize>, &'static str)>,
     /// Calls of all groups together.
     pub calls: u64,
@@ -104,7 +106,12 @@ impl Fleet {
 
     /// Chunks so small that most calls take several windows, or as they come.
     fn plan(&self, group: usize) -> Plan {
-        let plan = Plan::forcing(self.groups[group].1);
+        let mut plan = Plan::forcing(self.groups[group].1);
+        if group + 1 == self.groups.len() {
+            let params = [("stream", ParamValue::Bytes(0)), ("split", ParamValue::Bytes(64))];
+            plan.policy = with_params(&plan.policy, &params);
+            plan = plan.set("host.threads", "2");
+        }
         if group.is_multiple_of(2) { plan } else { plan.set("host.chunk", "4KiB") }
     }
 
@@ -142,4 +149,14 @@ fn delay(rng: &mut Rng) {
         }
         _ => {}
     }
+}
+
+/// The policy's rules, whose candidates set these.
+fn with_params(policy: &Policy, params: &[(&str, ParamValue)]) -> Policy {
+    let mut rules = policy.rules().to_vec();
+    for candidate in rules.iter_mut().flat_map(|rule| &mut rule.chain) {
+        candidate.params =
+            params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    }
+    Policy::new(policy.contract, rules)
 }

@@ -92,13 +92,6 @@ impl Steps {
         Step { number: self.current, tag }
     }
 
-    /// The parity of the step that will be begun next. No peer looks at the own slot of this
-    /// parity any more once the current step has been met.
-    #[inline]
-    pub fn next_parity(&self) -> usize {
-        ((self.current + 1) % 2) as usize
-    }
-
     /// Tells the peers that the own slot is filled.
     #[inline]
     pub fn publish<B: Board>(&self, step: Step, board: &B) {

@@ -97,7 +97,8 @@ impl Segment {
     /// What follows in the same cache line: [`layout::INLINE`] bytes of data, or one word.
     #[inline]
     pub(crate) fn inline(&self, rank: u32, parity: usize) -> *mut u8 {
-        self.rest(rank, parity).as_ptr().cast()
+        // SAFETY: inside the slot.
+        unsafe { self.data(rank, parity).offset(REST) }
     }
 
     /// The first of those bytes, as a word.

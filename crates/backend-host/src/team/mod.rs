@@ -20,7 +20,6 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 pub use self::cut::cut;
 pub use self::signal::{Futex, Signal, following};
@@ -38,7 +37,6 @@ pub struct Team {
 /// A worker, as its team knows it. Its desk has the same index.
 #[derive(Debug)]
 struct Worker {
-    thread: JoinHandle<()>,
     /// The number of its last job; it has done that one, whenever no `run` is under way.
     number: u32,
 }
@@ -65,10 +63,10 @@ impl Team {
         for index in 0..workers {
             let habits = Habits { index, pauses, processors: processors.map(worker::set) };
             let desks = Arc::clone(&team.desks);
-            let thread = std::thread::Builder::new()
+            std::thread::Builder::new()
                 .name(format!("crossover-{}", index + 1))
                 .spawn(move || worker::serve(&desks, &habits))?;
-            team.workers.push(Worker { thread, number: 0 });
+            team.workers.push(Worker { number: 0 });
         }
         Ok(team)
     }
@@ -119,17 +117,12 @@ impl Team {
     }
 }
 
-/// Ends the workers. They are at rest whenever the team can be dropped, so this takes as long as
-/// waking them.
+/// Tells the workers to end, and does not wait for it.
 impl Drop for Team {
     fn drop(&mut self) {
         for (worker, desk) in self.workers.iter().zip(&*self.desks) {
             // SAFETY: the worker has done its last job; this one borrows nothing.
             unsafe { desk.assign(following(worker.number), Job::LEAVE) };
-        }
-        for worker in self.workers.drain(..) {
-            // A worker catches what a job panics with, and has nothing else to fail by.
-            let _ = worker.thread.join();
         }
     }
 }

@@ -197,7 +197,7 @@ fn drop_ends_the_workers() {
     assert_eq!(named(), 1);
     let start = Instant::now();
     drop(team);
-    // A thread that was joined may be listed for a moment.
+    // A worker ends in its own time.
     while named() > 0 {
         assert!(start.elapsed() < Duration::from_secs(5), "a worker is left");
         std::thread::yield_now();

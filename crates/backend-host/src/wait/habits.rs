@@ -68,7 +68,6 @@ impl Habits {
     }
 }
 
-/// Of ranks with a processor each.
 /// How long a rank gives its processor away and comes back, before it sleeps. Several times what it
 /// takes to fall asleep and be woken, or ranks that share processors would wait for one another's
 /// waking, and so all come to sleep in every call.

@@ -92,7 +92,11 @@ fn share(text: &str) -> Option<Option<ParamValue>> {
         Some(of) => (of, true),
         None => (text, false),
     };
-    let parts = |text: &str| text.parse().ok().filter(|parts| *parts > 0);
+    let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().ok(),
+        false => None, // `parse` would take a sign
+    };
+    let parts = |text: &str| number(text).filter(|parts| *parts > 0);
     let (cache, share) =
         of.split_once('/').map_or((of, None), |(cache, share)| (cache, Some(share)));
     match cache.parse::<CacheLevel>() {
@@ -100,7 +104,7 @@ fn share(text: &str) -> Option<Option<ParamValue>> {
             let parts = share.map_or(Some(1), parts);
             Some(parts.map(|parts| ParamValue::Cache { level, parts, per_world }))
         }
-        Err(_) if per_world => Some(of.parse().ok().map(ParamValue::PerWorld)),
+        Err(_) if per_world => Some(number(of).map(ParamValue::PerWorld)),
         Err(_) => None,
     }
 }
@@ -117,11 +121,13 @@ fn fits(value: &ParamValue, param: &Param) -> bool {
 fn in_words(values: Values) -> String {
     match values {
         Values::Count { min, max } => format!("a number from {min} to {max}"),
-        Values::Bytes { min, max } => format!(
-            "bytes from {} to {}, such as `\"64KiB\"`, or a share of the cache, such as `\"l2\"`",
-            size_text(min),
-            size_text(max)
-        ),
+        Values::Bytes { min, max } => {
+            let most = match max {
+                u64::MAX => format!("bytes from {} on, or `none`", size_text(min)),
+                _ => format!("bytes from {} to {}", size_text(min), size_text(max)),
+            };
+            format!("{most}, such as `64KiB`, or a share of a cache, such as `l2/2`")
+        }
         Values::Words(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             format!("one of {}", words.join(", "))
