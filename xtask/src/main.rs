@@ -6,6 +6,7 @@ mod test;
 mod tidy;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -25,7 +26,17 @@ enum Task {
     Tidy,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say(&format!("error: {why:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     match Task::parse() {
         Task::Bench(bench) => bench::run(root, bench),

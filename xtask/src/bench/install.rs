@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::complaint::complaint;
 use super::peer::{INTEL_MPI, Package, Peer};
 
 /// Sees to it that the peer is there, and returns its adapter.
@@ -13,9 +14,9 @@ use super::peer::{INTEL_MPI, Package, Peer};
 /// # Errors
 ///
 /// It cannot be had here; the message says why.
-pub(super) fn install(root: &Path, dir: &Path, peer: &Peer) -> Result<PathBuf> {
+pub(super) fn install(root: &Path, target: &Path, dir: &Path, peer: &Peer) -> Result<PathBuf> {
     fetch(dir, peer.package)?;
-    let built = root.join("target/peers/adapters");
+    let built = target.join("peers/adapters");
     fs::create_dir_all(&built)?;
     let adapter = built.join(format!("libpeer-{}.so", peer.adapter));
     let sources = root.join("tests/peers/adapters");
@@ -97,18 +98,16 @@ fn quietly(command: &mut Command) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&output.stderr);
-    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-    bail!("{program} failed: {}", last.trim())
+    bail!("{program} failed: {}", complaint(&output.stderr))
 }
 
 /// Builds the loop and the launcher, and says where they are.
-pub(super) fn build(root: &Path) -> Result<PathBuf> {
+pub(super) fn build(root: &Path, target: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "-p", "crossover-cli", "-p", "crossover-peers"]);
-    let status = command.current_dir(root).status()?;
+    // A relative CARGO_TARGET_DIR would be taken from `root`.
+    let status = command.current_dir(root).env("CARGO_TARGET_DIR", target).status()?;
     ensure!(status.success(), "the loop cannot be built");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(target.join("release"))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 /// The raw data's file.
@@ -46,6 +46,11 @@ pub(super) struct Term {
 /// Reads what `bench peers` wrote.
 pub(super) fn read(dir: &Path) -> Result<Record> {
     let path = dir.join(LINES);
+    ensure!(
+        path.exists(),
+        "{} has no {LINES}: name a folder into which `cargo xtask bench peers` wrote",
+        dir.display()
+    );
     let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
     let mut record = parse(&text).with_context(|| format!("{}", path.display()))?;
     if let Ok(about) = fs::read_to_string(dir.join(ABOUT)) {

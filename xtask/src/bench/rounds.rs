@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::complaint::complaint;
 use super::peer::{Contender, Kind, contenders};
 use super::record::{ABOUT, LINES};
 use super::{Peers, install};
@@ -25,6 +26,8 @@ struct Turn {
 /// What is the same for all turns.
 struct Bench<'a> {
     args: &'a Peers,
+    /// Where cargo builds.
+    target: &'a Path,
     /// Where our programs are.
     programs: PathBuf,
     /// Where the peers are.
@@ -33,16 +36,26 @@ struct Bench<'a> {
 }
 
 /// Measures, and writes what came of it. A peer that fails is said and left out.
-pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
+///
+/// # Errors
+///
+/// `out` has raw data already, the loop cannot be built, or nothing was measured.
+pub(super) fn run(root: &Path, target: &Path, out: &Path, args: &Peers) -> Result<()> {
+    let path = out.join(LINES);
+    ensure!(!path.exists(), "{} is there already: name another --out", path.display());
     let dir = std::env::var_os("PEERS_DIR").map(PathBuf::from);
-    let dir = args.peers_dir.clone().or(dir).unwrap_or_else(|| root.join("target/peers"));
-    let programs = install::build(root)?;
+    let dir = args.peers_dir.clone().or(dir).unwrap_or_else(|| target.join("peers"));
+    let dir = std::path::absolute(dir)?; // adapters find their libraries from anywhere
+    let programs = install::build(root, target)?;
     let processors = std::thread::available_parallelism()?.get();
-    let bench = Bench { args, programs, dir, processors };
+    let bench = Bench { args, target, programs, dir, processors };
     let (turns, mut left_out) = turns(root, &bench)?;
 
-    fs::create_dir_all(&args.out)?;
-    let mut lines = File::create(args.out.join(LINES))?;
+    ensure!(!turns.is_empty(), "nothing was measured: no contender can be had");
+
+    fs::create_dir_all(out)?;
+    let mut lines = File::create_new(&path)?;
+    let mut cells = 0;
     for round in 1..=args.rounds {
         for &ranks in &args.ranks {
             let floor = Turn { contender: FLOOR, adapter: None };
@@ -55,9 +68,14 @@ pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
                     crate::say(&why);
                     left_out.push(format!("round {round}: {why}"));
                 }
+                cells += found.iter().filter(|line| line["contender"].is_string()).count();
                 write(&mut lines, round, found)?;
             }
         }
+    }
+    if cells == 0 {
+        fs::remove_file(&path)?; // so that the next attempt may write there
+        bail!("nothing was measured: every contender failed, as said above");
     }
     let about = json!({
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
@@ -68,26 +86,21 @@ pub(super) fn run(root: &Path, args: &Peers) -> Result<()> {
         "processors": processors,
         "left_out": left_out,
     });
-    fs::write(args.out.join(ABOUT), format!("{about:#}\n"))?;
+    fs::write(out.join(ABOUT), format!("{about:#}\n"))?;
     Ok(())
 }
 
 /// The contenders that can be had, and why the others cannot.
 fn turns(root: &Path, bench: &Bench<'_>) -> Result<(Vec<Turn>, Vec<String>)> {
-    let all = contenders();
     let only = &bench.args.only;
-    if let Some(unknown) = only.iter().find(|name| all.iter().all(|c| c.name != **name)) {
-        let names: Vec<&str> = all.iter().map(|contender| contender.name).collect();
-        bail!("--only {unknown}: there is no such contender; there are {}", names.join(", "));
-    }
     let (mut turns, mut left_out) = (Vec::new(), Vec::new());
-    for contender in all {
+    for contender in contenders() {
         if !only.is_empty() && !only.iter().any(|name| name == contender.name) {
             continue;
         }
         let adapter = match &contender.kind {
             Kind::Own => None,
-            Kind::Peer(peer) => match install::install(root, &bench.dir, peer) {
+            Kind::Peer(peer) => match install::install(root, bench.target, &bench.dir, peer) {
                 Ok(adapter) => Some(adapter),
                 Err(why) => {
                     let why = format!("{} is left out: {why:#}", contender.name);
@@ -147,8 +160,8 @@ impl Bench<'_> {
             command.env(name, value.unwrap_or_default());
         }
         let options = [
-            ("--ops", self.args.ops.clone()),
-            ("--dtypes", self.args.dtypes.clone()),
+            ("--ops", joined(&self.args.ops)),
+            ("--dtypes", joined(&self.args.dtypes)),
             ("--sizes", self.args.sizes.clone()),
             ("--time-ms", self.args.time_ms.map(|time| time.to_string())),
         ];
@@ -166,16 +179,17 @@ impl Bench<'_> {
         let lines: Vec<Value> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let wrong = lines.iter().any(|line| line["check"] == "WRONG"); // the tables say so
-        let failure = (!output.status.success() && !wrong).then(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.lines().rev().find(|line| !line.trim().is_empty());
-            match output.status.code() {
-                Some(124) => format!("it took more than {} seconds", self.args.timeout),
-                _ => format!("{}: {}", output.status, last.unwrap_or("no message").trim()),
-            }
+        let failure = (!output.status.success() && !wrong).then(|| match output.status.code() {
+            Some(124) => format!("it took more than {} seconds", self.args.timeout),
+            _ => format!("{}: {}", output.status, complaint(&output.stderr)),
         });
         Ok((lines, failure))
     }
+}
+
+/// `None` where nothing is said of it.
+fn joined(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 fn write(file: &mut File, round: u32, lines: Vec<Value>) -> Result<()> {
