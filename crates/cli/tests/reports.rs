@@ -145,6 +145,33 @@ fn an_isolated_explanation_takes_nothing_from_the_environment() {
     assert_eq!(told[0]["chosen"]["rule"], "floor");
 }
 
+/// Offline nobody knows the group's caches: a share of one is told as the policy writes it.
+#[test]
+fn a_share_of_a_cache_is_told_as_it_is_written_where_no_cache_is_known() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shares.toml");
+    let text = r#"schema = 1
+[rule.mine]
+match = { op = "all_gather" }
+chain = [
+  { use = "host/one_shot", bytes = "..=1MiB", params = { stream = "l2/2" } },
+  { use = "host/one_shot", bytes = "..=2MiB", params = { stream = "llc/4/world" } },
+  { use = "host/one_shot", params = { stream = "64KiB" } },
+]
+"#;
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("a path in UTF-8");
+    let arguments = ["explain", "--op", "all_gather", "--isolated", "--policy", file, "--json"];
+    let told = json(&[&arguments[..], &["--bytes", "8B,2MiB,4MiB"]].concat(), &[], 0);
+    let params = |at: usize| &told[at]["chosen"]["params"];
+    assert_eq!(*params(0), serde_json::json!({ "stream": "l2/2" }));
+    assert_eq!(*params(1), serde_json::json!({ "stream": "llc/4/world" }));
+    assert_eq!(*params(2), serde_json::json!({ "stream": "64KiB" }));
+    assert_eq!(told[0]["next"]["params"], *params(1), "shares that differ are bands that differ");
+    let bands = json(&[&arguments[..], &["--sweep"]].concat(), &[], 0);
+    let swept: Vec<_> = bands.as_array().unwrap().iter().map(|band| &band["params"]).collect();
+    assert_eq!(swept, [params(0), params(1), params(2)]);
+}
+
 /// One backend that a policy sets otherwise from a size on serves two bands.
 #[test]
 fn a_sweep_tells_bands_of_one_backend_apart_by_what_the_policy_sets() {

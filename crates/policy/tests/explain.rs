@@ -2,11 +2,13 @@
 
 mod support;
 
+use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
 use crossover_core::call::{CallKind, Dtype, Mode, Op, ReduceOp};
 use crossover_core::contract::Contract;
 use crossover_core::explain::{Explanation, Next};
-use crossover_core::facts::{Cap, Caps, GroupProfile, Topology};
+use crossover_core::facts::{Caches, Cap, Caps, GroupProfile, Topology};
 use crossover_core::plan::{Offer, OfferState, Plan};
+use crossover_core::policy::{CacheLevel, ParamValue, Policy};
 use crossover_policy::explain::{Record, text};
 use support::{HOST, IPC, NVLS, isolated};
 
@@ -125,4 +127,29 @@ fn a_program_reads_the_keys_that_the_command_line_promises() {
     let json = serde_json::to_value(Record::from(&explanation)).unwrap();
     assert_eq!(json["chosen"], serde_json::Value::Null);
     assert!(text(&group(), &explanation).contains("  -> nothing serves this call\n"));
+}
+
+const STREAM: Param =
+    Param { name: "stream", values: Values::Bytes { min: 64, max: u64::MAX }, default: u64::MAX };
+
+#[test]
+fn a_share_of_a_cache_is_a_size_where_the_cache_is_known_and_else_as_written() {
+    let algorithm = Algorithm { params: &[STREAM], ..HOST.algorithms[0] };
+    let algorithms = vec![algorithm].leak();
+    let descriptor: &Descriptor = Box::leak(Box::new(Descriptor { algorithms, ..HOST }));
+    let share = ParamValue::Cache { level: CacheLevel::L2, parts: 2, per_world: false };
+    let params_with = |caches: Caches| {
+        let mut policy = isolated(&[]).unwrap().policy;
+        let mut rule = policy.rules()[0].clone();
+        for candidate in &mut rule.chain {
+            candidate.params = vec![("stream".to_owned(), share.clone())];
+        }
+        policy = Policy::new(policy.contract, vec![rule]);
+        let offer = Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } };
+        let group = GroupProfile { caches, ..group() };
+        let plan = Plan::compile(group, Contract::DEFAULT, &policy, vec![offer]);
+        plan.explain_kind(&all_gather(), 4096).chosen.unwrap().params
+    };
+    assert_eq!(params_with(Caches { l2: 2 << 20, llc: 0 }), [("stream", "1MiB".to_owned())]);
+    assert_eq!(params_with(Caches { l2: 0, llc: 8 << 20 }), [("stream", "l2/2".to_owned())]);
 }
