@@ -119,6 +119,7 @@ fn param(param: &Param) -> Value {
 fn values_in_words(param: &Param) -> String {
     match param.values {
         Values::Count { min, max } => format!("{min}..={max}"),
+        Values::Bytes { min, max: u64::MAX } => format!("{}.. | none", size_text(min)),
         Values::Bytes { min, max } => format!("{}..={}", size_text(min), size_text(max)),
         Values::Words(words) => words.join(" | "),
         Values::Flag => "true | false".to_owned(),

@@ -260,7 +260,7 @@ fn values(param: &Param) -> Value {
         ] }),
         Values::Bytes { .. } => json!({ "anyOf": [
             { "$ref": "#/$defs/size" },
-            { "type": "string", "pattern": "^(l2|llc)(/[1-9][0-9]*)?(/world)?$" },
+            { "type": "string", "pattern": "^((l2|llc)(/[1-9][0-9]*)?(/world)?|none)$" },
         ] }),
         Values::Words(all) => words(all),
         Values::Flag => json!({ "type": "boolean" }),
