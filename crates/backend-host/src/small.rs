@@ -84,13 +84,15 @@ pub(crate) unsafe fn run(
         segment.seq(peer, parity).load(Relaxed) == header.seq()
             && (bytes <= INLINE || segment.rest(peer, parity).load(Relaxed) == header.rest())
     };
-    if checked && (met == Met::Unlike || !(0..world).all(same)) {
+    let peers = (1..world).map(|next| (rank + next) % world);
+    if checked && (met == Met::Unlike || !peers.clone().all(same)) {
         return Err(mismatch::found(segment, header, 1, parity));
     }
 
     let given = |peer: u32| place_of(segment, peer, parity, bytes).cast_const();
-    let peers = (1..world).map(|next| (rank + next) % world);
-    // SAFETY: every rank's place holds its input until the next step is published. Where the own
+    // From here on the own place is left alone: its line is on the way to a peer, and a look at it
+    // would take it back.
+    // SAFETY: every peer's place holds its input until the next step is published. Where the own
     // input is the output, what is overwritten has been given away.
     unsafe {
         match call.op {
@@ -100,7 +102,8 @@ pub(crate) unsafe fn run(
                 reduce(call.dtype, call.reduce_op, &Sources::new(world, own), &target, bytes);
             }
             Op::ReduceScatter => {
-                let mine = |peer| given(peer).add(part * rank as usize);
+                let own = |peer| if peer == rank { buffers.input } else { given(peer) };
+                let mine = |peer| own(peer).add(part * rank as usize);
                 let target = Target { to: output, also: None, stream: false };
                 reduce(call.dtype, call.reduce_op, &Sources::new(world, mine), &target, part);
             }
@@ -112,8 +115,10 @@ pub(crate) unsafe fn run(
             Op::Broadcast if rank == call.root => keep(buffers.input, output, bytes),
             Op::Broadcast => copy_small(given(call.root), output, bytes),
             Op::AllToAll => {
-                for peer in 0..world {
-                    let theirs = given(peer).add(part * rank as usize);
+                let own = part * rank as usize;
+                keep(buffers.input.add(own), output.add(own), part);
+                for peer in peers {
+                    let theirs = given(peer).add(own);
                     copy_small(theirs, output.add(part * peer as usize), part);
                 }
             }
