@@ -39,7 +39,11 @@ pub(crate) const PARAMS: &[Param] = &[
     // From how many bytes of results on they are written past the caches, unless in place.
     Param { name: "stream", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
     // The least bytes that are worth a thread of the rank's team.
-    Param { name: "split", values: Values::Bytes { min: 64, max: NO_LIMIT }, default: 64 * 1024 }, // size: less is moved in the time of a few hand-overs
+    Param {
+        name: "split",
+        values: Values::Bytes { min: 64, max: NO_LIMIT },
+        default: 64 * 1024, // size: less is moved in the time of a few hand-overs
+    },
 ];
 
 const NO_LIMIT: u64 = u64::MAX;
