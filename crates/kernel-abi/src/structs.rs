@@ -1,0 +1,166 @@
+//! The structures. A kernel takes exactly one of those whose name ends in `Args`, by value.
+
+use crate::declare::declare;
+
+/// Most ranks of a group. Tables have so many places.
+pub const MAX_WORLD: usize = 16;
+/// Most blocks of a launch: each has a place in the barrier's table.
+pub const MAX_BLOCKS: usize = 1024; // size: more than any device holds at a time
+/// Most threads of a block of ours.
+pub const MAX_THREADS: usize = 512;
+/// The word that marks an empty place of Lamport's protocol: -0.0 as f32, and as the upper half of a pair of
+/// 16-bit floats. Senders flush it to +0.0.
+pub const LAMPORT_EMPTY: u32 = 0x8000_0000;
+
+/// Why a kernel gave up, in [`Failure::code`].
+pub mod code {
+    /// It did not.
+    pub const NONE: u32 = 0;
+    /// The awaited rank did not come within the budget.
+    pub const LATE: u32 = 1;
+    /// Somebody aborted the group.
+    pub const ABORTED: u32 = 2;
+    /// A graph was replayed before its buffers were exchanged.
+    pub const NOT_COMMITTED: u32 = 3;
+}
+
+/// What a kernel waited for, in [`Failure::step`].
+pub mod step {
+    /// A value beside its flag.
+    pub const DATA: u32 = 0;
+    /// A reduced share beside its flag.
+    pub const SHARE: u32 = 1;
+    /// The barrier before peers are read.
+    pub const BARRIER: u32 = 2;
+    /// The barrier after shares are reduced, or before inputs may change.
+    pub const SECOND_BARRIER: u32 = 3;
+    /// The token of a rank that sends nothing else.
+    pub const TOKEN: u32 = 4;
+    /// A value that is its own flag.
+    pub const LAMPORT: u32 = 5;
+}
+
+declare! {
+    /// What a rank's kernels remember from call to call, in device memory that nobody else writes. The first
+    /// 32 bytes are read by every thread, in two loads; the last block to arrive advances them.
+    pub struct State {
+        /// Number of the call, the same on every rank; starts at 1. Its low half is the flag beside data and is never 0.
+        pub epoch: u64,
+        /// Which of three slots of data with flags the call uses.
+        pub slot: u32,
+        /// Not 0: a kernel gave up. Those behind it end at once.
+        pub poisoned: u32,
+        /// Which of three slots the next Lamport call uses. It turns by itself: such a call clears what the one before it
+        /// wrote.
+        pub lamport_slot: u32,
+        /// Packs of each rank that are dirty in each Lamport slot.
+        pub lamport_dirty: [u32; 3],
+        /// Blocks of the running call that have read the above.
+        pub arrived: u32,
+        /// Keeps the size a multiple of a cache line.
+        pub reserved: [u32; 23],
+    }
+
+    /// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up fills it.
+    pub struct Failure {
+        /// 0 until a thread takes it.
+        pub claimed: u32,
+        /// Why, one of `code`; written last.
+        pub code: u32,
+        /// The awaited rank.
+        pub awaited: u32,
+        /// What for, one of `step`.
+        pub step: u32,
+        /// The block that waited.
+        pub block: u32,
+        /// The thread that waited.
+        pub thread: u32,
+        /// The slot that it looked at.
+        pub slot: u32,
+        /// Keeps what follows aligned.
+        pub reserved: u32,
+        /// The call, as the device counts.
+        pub epoch: u64,
+        /// What it saw instead.
+        pub observed: u64,
+        /// Keeps ranks in cache lines of their own.
+        pub unused: [u64; 2],
+    }
+
+    /// What every kernel is told. It has the abort word and the budget, so that no kernel can forget them.
+    pub struct Common {
+        /// Every rank's arena, as this device sees it.
+        pub arenas: [u64; 16],
+        /// This rank's [`State`].
+        pub state: u64,
+        /// A word in pages of the host: not 0 ends every wait.
+        pub abort: u64,
+        /// This rank's [`Failure`].
+        pub failure: u64,
+        /// Nanoseconds that a wait may take.
+        pub budget: u64,
+        /// This rank.
+        pub rank: u32,
+        /// Number of ranks.
+        pub world: u32,
+        /// Not 0: the kernel behind may be put on the device while this one runs. It waits for the end of this one by itself.
+        pub early: u32,
+        /// How contributions are combined: the index in the vocabulary of reduce ops (sum, prod, min, max, avg).
+        pub reduce_op: u32,
+    }
+
+    /// A reduction of one tensor that every rank receives whole.
+    pub struct AllReduceArgs {
+        /// What every kernel is told.
+        pub common: Common,
+        /// This rank's tensor.
+        pub input: u64,
+        /// The result; may be `input`.
+        pub output: u64,
+        /// Bytes of each.
+        pub bytes: u64,
+        /// Bytes from an arena's start to the region that the algorithm uses first.
+        pub region: u64,
+        /// Bytes of one rank's place in a slot of that region.
+        pub place: u64,
+        /// The second region: shares (push) or results (pull).
+        pub second: u64,
+        /// Bytes of one rank's place in a slot of the second region.
+        pub second_place: u64,
+        /// Bytes from an arena's start to the barrier's table.
+        pub barrier: u64,
+        /// A row of as many addresses as ranks: every rank's input, to be read where it is. 0: inputs are staged.
+        /// The row's first word is 0 until it is committed, and 1 where it was agreed to stage.
+        pub row: u64,
+    }
+
+    /// A collective in which each rank sends one part to each rank, of which some may be equal or empty.
+    pub struct PartsArgs {
+        /// What every kernel is told.
+        pub common: Common,
+        /// This rank's tensor.
+        pub input: u64,
+        /// The result; may overlap the input as the call allows.
+        pub output: u64,
+        /// Bytes from an arena's start to the region.
+        pub region: u64,
+        /// Bytes of one rank's place in a slot of that region; of the whole slot, where it is staged.
+        pub place: u64,
+        /// Bytes from an arena's start to the barrier's table.
+        pub barrier: u64,
+        /// Not 0: some part is empty, so that ranks tell each other apart from data that they have come.
+        pub tokens: u64,
+        /// Where the part for each rank starts in the input.
+        pub send_at: [u64; 16],
+        /// Bytes of the part for each rank.
+        pub send_bytes: [u64; 16],
+        /// Where the part from each rank goes in the output.
+        pub receive_at: [u64; 16],
+        /// Bytes of the part from each rank.
+        pub receive_bytes: [u64; 16],
+        /// Where the part for each rank is staged.
+        pub stage_at: [u64; 16],
+        /// Where each rank stages the part for this one.
+        pub fetch_at: [u64; 16],
+    }
+}
