@@ -85,6 +85,7 @@ pub fn report() -> RankReport {
         node: "this node".to_owned(),
         arch: HOST_ARCH.to_owned(),
         device: "a processor".to_owned(),
+        unit: String::new(),
         topology: Topology::Host,
         caps: Caps::NONE,
         caches: Default::default(),

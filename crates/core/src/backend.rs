@@ -166,6 +166,38 @@ pub trait Session: Send {
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError>;
 
+    /// Makes ready what a captured call of this kind needs and cannot be made ready while a stream
+    /// is captured: loads code, allocates. The arguments are those of [`Session::enqueue`]. A rank
+    /// does it by itself.
+    ///
+    /// # Errors
+    ///
+    /// A vendor call failed, or there is no code for this device.
+    fn prepare(
+        &mut self,
+        algorithm: usize,
+        params: &[u64],
+        call: &CallSig<'_>,
+    ) -> Result<(), EnqueueError> {
+        let _ = (algorithm, params, call);
+        Ok(())
+    }
+
+    /// Ends a capture: exchanges what the calls of [`Mode::Graph`](crate::call::Mode) have
+    /// registered since the last time. Collective; the core has compared those calls between ranks.
+    ///
+    /// # Errors
+    ///
+    /// Whatever a step of `setup` returned.
+    fn commit<'g>(&mut self, setup: &mut Setup<'g>) -> Result<(), SetupError> {
+        let _ = setup;
+        Ok(())
+    }
+
+    /// Forgets what was registered since the last [`Session::commit`]: the capture failed. Neither
+    /// waits nor communicates.
+    fn discard(&mut self) {}
+
     /// A handle that ends this session's waits, on every rank, from any thread.
     fn abort_handle(&self) -> Arc<dyn Abort>;
 
@@ -230,6 +262,40 @@ pub enum EnqueueError {
         rank: u32,
         /// What was seen.
         how: String,
+    },
+    /// The memory of this group of one is on a device, and nobody said how to copy it.
+    #[error(
+        "call {seq}: this group of one is on {arch}, whose memory the core cannot copy: give the \
+         group a copier by with_copier()"
+    )]
+    NoCopier {
+        /// Of which call.
+        seq: u64,
+        /// The architecture.
+        arch: String,
+    },
+    /// A graph was replayed that holds calls of which peers know nothing yet.
+    #[error(
+        "call {seq}: a graph was replayed before commit(): call commit() on every rank when a \
+         capture has ended"
+    )]
+    NotCommitted {
+        /// The captured call.
+        seq: u64,
+    },
+    /// A captured call needs what cannot be made ready while a stream is captured.
+    #[error("call {seq}: {what} while a stream is captured: call prepare() with this call before")]
+    NotPrepared {
+        /// Of which call.
+        seq: u64,
+        /// What is missing, as in "the kernel `x` cannot be loaded".
+        what: String,
+    },
+    /// A capture could not be committed: ranks hold graphs that do not belong together.
+    #[error("a capture could not be committed: {why}")]
+    Uncommitted {
+        /// Why not.
+        why: String,
     },
     /// Ranks made different calls. The same sentence on every rank.
     #[error("call {seq}: ranks made different calls: {what}")]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::gather;
-use crate::bootstrap::{Bootstrap, BootstrapError};
+use crate::bootstrap::{Bootstrap, BootstrapError, ranks_in_words};
 use crate::vocabulary::vocabulary;
 
 vocabulary! { "topology",
@@ -60,6 +60,9 @@ pub struct RankReport {
     pub arch: String,
     /// Device name, such as `NVIDIA H200`; the processor for `host`.
     pub device: String,
+    /// Identity of the device itself, such as `GPU-5d3c…`: equal exactly where ranks share one.
+    /// Empty on host memory.
+    pub unit: String,
     /// How this rank reaches its peers, on its own node.
     pub topology: Topology,
     /// What this rank's device can do.
@@ -130,6 +133,35 @@ impl GroupFacts {
             }
         }
         nodes
+    }
+
+    /// Most ranks that are on one device; 1 on host memory.
+    pub fn ranks_per_unit(&self) -> u32 {
+        self.units().iter().map(|(_, ranks)| ranks.len() as u32).max().unwrap_or(1)
+    }
+
+    /// Which ranks share which device, each in words: "ranks 0 and 2 are both on GPU-5d3c…".
+    pub fn shared_units(&self) -> Vec<String> {
+        let units = self.units();
+        let shared = units.iter().filter(|(_, ranks)| ranks.len() > 1);
+        let words = shared.map(|(unit, ranks)| {
+            let all = if ranks.len() == 2 { "both" } else { "all" };
+            format!("{} are {all} on {unit}", ranks_in_words(ranks))
+        });
+        words.collect()
+    }
+
+    /// Ranks of each device, in the order in which devices first appear.
+    fn units(&self) -> Vec<(&str, Vec<u32>)> {
+        let mut units: Vec<(&str, Vec<u32>)> = Vec::new();
+        let on_a_device = (0..).zip(&self.reports).filter(|(_, report)| !report.unit.is_empty());
+        for (rank, report) in on_a_device {
+            match units.iter_mut().find(|(unit, _)| *unit == report.unit) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => units.push((&report.unit, vec![rank])),
+            }
+        }
+        units
     }
 }
 

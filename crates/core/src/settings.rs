@@ -43,9 +43,16 @@ impl Default for GroupSettings {
     }
 }
 
+/// The device of ranks whose data is in host memory.
+pub const HOST_DEVICE: &str = "host";
+
 /// Settings that a backend's set-up may read through [`Here`](crate::agreement::Here).
 #[derive(Clone, Debug)]
 pub struct BackendSettings {
+    /// Where this rank's data is: [`HOST_DEVICE`], or a driver and an ordinal, such as `cuda:0`.
+    pub device: String,
+    /// May several ranks be on one device? Equal on all ranks.
+    pub allow_shared_device: bool,
     /// How long a collective may wait for a peer before it fails, naming the peer.
     pub call_deadline: Duration,
     /// Free-form settings, keyed `backend.name`, such as `host.shm_dir`.
@@ -61,6 +68,11 @@ impl BackendSettings {
 
 impl Default for BackendSettings {
     fn default() -> Self {
-        BackendSettings { call_deadline: Duration::from_secs(60), values: BTreeMap::new() }
+        BackendSettings {
+            device: HOST_DEVICE.to_owned(),
+            allow_shared_device: false,
+            call_deadline: Duration::from_secs(60),
+            values: BTreeMap::new(),
+        }
     }
 }

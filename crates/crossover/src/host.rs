@@ -13,6 +13,7 @@ pub fn report(node_id: Option<&str>) -> RankReport {
         node: identity.node().to_owned(),
         arch: HOST_ARCH.to_owned(),
         device: processor(),
+        unit: String::new(),
         topology: Topology::Host,
         caps: Caps::NONE,
         caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),

@@ -65,6 +65,15 @@ pub enum FormError {
         /// Each backend's reason.
         why: String,
     },
+    /// Several ranks are on one device, and nobody allowed that.
+    #[error(
+        "{what}: give each rank a device of its own, or set allow_shared_device \
+         (CROSSOVER_ALLOW_SHARED_DEVICE=1) on every rank"
+    )]
+    SharedDevice {
+        /// Which ranks, on which device.
+        what: String,
+    },
 }
 
 pub(crate) fn form(
@@ -76,6 +85,7 @@ pub(crate) fn form(
 ) -> Result<Formed, FormError> {
     let policy = &*preamble::agree(boot, registry, policy, settings)?;
     let facts = GroupFacts::agree(boot, &settings.tag, report)?;
+    refuse_shared_units(&facts, settings)?;
     let mut offers = Vec::new();
     let mut sessions = Vec::new();
     for entry in registry.entries() {
@@ -97,6 +107,16 @@ pub(crate) fn form(
     }
     let plan = Plan::compile(facts.profile().clone(), contract, policy, offers);
     Ok(Formed { facts, plan, sessions })
+}
+
+/// Kernels of ranks that share a device wait for one another: only who knows that they all fit on it
+/// asks for that.
+fn refuse_shared_units(facts: &GroupFacts, settings: &GroupSettings) -> Result<(), FormError> {
+    let shared = facts.shared_units();
+    match settings.backends.allow_shared_device || shared.is_empty() {
+        true => Ok(()),
+        false => Err(FormError::SharedDevice { what: shared.join("; ") }),
+    }
 }
 
 /// Why this backend need not be set up: a pure function of agreed facts and policy.

@@ -30,6 +30,7 @@ pub(super) fn agree<'p>(
         contract: settings.contract,
         backends: registry.stamps(),
         on_divergence: settings.on_divergence,
+        allow_shared_device: settings.backends.allow_shared_device,
         policy: policy.digest(),
     };
     let all = gather(boot, "compare policies and backends", &mine)?;
@@ -51,6 +52,7 @@ struct Preamble {
     contract: Contract,
     backends: Vec<BackendStamp>,
     on_divergence: OnDivergence,
+    allow_shared_device: bool,
     policy: Digest,
 }
 
@@ -82,6 +84,10 @@ impl Preamble {
         if self.on_divergence != other.on_divergence {
             let setting = "the setting `on_divergence`";
             return says(setting, &self.on_divergence, &other.on_divergence);
+        }
+        if self.allow_shared_device != other.allow_shared_device {
+            let setting = "the setting `allow_shared_device`";
+            return says(setting, &self.allow_shared_device, &other.allow_shared_device);
         }
         None
     }

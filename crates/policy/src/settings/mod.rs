@@ -163,6 +163,7 @@ impl Settings {
             backends: BackendSettings {
                 call_deadline: self.call_timeout.unwrap_or(defaults.call_deadline),
                 values: self.backends.clone(),
+                ..defaults
             },
         }
     }

@@ -1,11 +1,14 @@
 //! What an engine holds: one per group.
 
+mod captures;
+mod copying;
+
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::ablation::{Guarantee, is_off};
 use crate::backend::{Abort, EnqueueError, Session};
 use crate::bootstrap::Bootstrap;
-use crate::call::{CallBuffers, CallKind, CallSig, Ops, Split};
+use crate::call::{CallBuffers, CallKind, CallSig, Mode, Ops, Split};
 use crate::counters::{Count, Counters};
 use crate::explain::Explanation;
 use crate::facts::{GroupFacts, RankReport};
@@ -13,7 +16,12 @@ use crate::form::{FormError, bands_in_words, form};
 use crate::plan::{Choice, Plan};
 use crate::policy::Policy;
 use crate::registry::Registry;
-use crate::settings::GroupSettings;
+use crate::settings::{BackendSettings, GroupSettings};
+
+use captures::Captured;
+pub use captures::CommitError;
+pub use copying::Copier;
+use copying::Copying;
 
 /// A group's communicator on one rank.
 ///
@@ -31,6 +39,12 @@ pub struct Communicator {
     /// Of which ops this rank tells what is decided.
     told: Ops,
     aborts: AbortHandle,
+    /// What a group of one copies with.
+    copying: Copying,
+    /// What backends read at the end of a capture.
+    settings: BackendSettings,
+    /// The control plane, where it is kept.
+    channel: Option<Arc<dyn Bootstrap>>,
     inner: Mutex<Inner>,
 }
 
@@ -40,6 +54,7 @@ struct Inner {
     sessions: Vec<Option<Box<dyn Session>>>,
     state: State,
     recent: Option<Decided>,
+    captured: Captured,
 }
 
 /// A call, and what was decided. Engines repeat themselves: a decode step
@@ -116,6 +131,15 @@ pub enum CallError {
     /// An earlier call failed.
     #[error("the group is no longer usable since a call failed: {0}")]
     Poisoned(EnqueueError),
+    /// What a call needs could not be made ready. Nothing was started, and the group is as usable
+    /// as before.
+    #[error("{call} could not be prepared: {error}")]
+    Unprepared {
+        /// The call, in words.
+        call: String,
+        /// Why not.
+        error: EnqueueError,
+    },
 }
 
 impl Communicator {
@@ -151,6 +175,9 @@ impl Communicator {
             counters: Counters::new(formed.plan.offers()),
             told,
             aborts: AbortHandle { sessions: open.map(|s| s.abort_handle()).collect() },
+            copying: Copying::of(&formed.facts),
+            settings: settings.backends.clone(),
+            channel: None,
             facts: formed.facts,
             plan: formed.plan,
             inner: Mutex::new(Inner {
@@ -158,8 +185,23 @@ impl Communicator {
                 sessions: formed.sessions,
                 state: State::Open,
                 recent: None,
+                captured: Captured::default(),
             }),
         })
+    }
+
+    /// Keeps the control plane that the group was formed over, for [`Communicator::commit`].
+    #[must_use]
+    pub fn with_channel(mut self, channel: Arc<dyn Bootstrap>) -> Self {
+        self.channel = Some(channel);
+        self
+    }
+
+    /// What a group of one copies with; a group whose memory is on a device needs it.
+    #[must_use]
+    pub fn with_copier(mut self, copier: Arc<dyn Copier>) -> Self {
+        self.copying = Copying::By(copier);
+        self
     }
 
     /// This rank.
@@ -221,7 +263,11 @@ impl Communicator {
         };
         inner.usable()?;
         inner.seq += 1;
+        let seq = inner.seq;
         let choice = decided.choice;
+        if call.mode == Mode::Graph {
+            inner.captured.note(call);
+        }
         let counted = !is_off(Guarantee::Counters);
         if counted && self.counters.count(decided.cell, call.bytes()) {
             self.tell(call, choice);
@@ -230,25 +276,26 @@ impl Communicator {
             Choice::Copy => {
                 // SAFETY: with one rank, input and output are of equal size for every op; the
                 // caller vouches for both.
-                unsafe {
-                    std::ptr::copy(buffers.input, buffers.output, call.bytes() as usize);
-                }
-                return Ok(());
+                let copied = unsafe { self.copying.run(seq, buffers, call.bytes()) };
+                return copied.map_err(|e| self.poison(&mut inner, e));
             }
             Choice::Serve { offer, algorithm, .. } => (offer as usize, algorithm as usize),
         };
-        let seq = inner.seq;
         let session = inner.sessions[offer].as_mut().expect("an open offer has a session");
         let panicking = AbortIfPanicking::new(&self.aborts);
         // SAFETY: the caller upholds the same contract, and the call is valid.
         unsafe { session.enqueue(algorithm, self.plan.params_of(choice), seq, call, buffers) }
-            .map_err(|e| {
-                inner.state = State::Poisoned(e.clone());
-                self.aborts.abort(&e.to_string());
-                CallError::Failed(e)
-            })?;
+            .map_err(|e| self.poison(&mut inner, e))?;
         drop(panicking);
         Ok(())
+    }
+
+    /// A call failed: the group is no longer usable, here or anywhere.
+    #[cold]
+    fn poison(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
+        inner.state = State::Poisoned(error.clone());
+        self.aborts.abort(&error.to_string());
+        CallError::Failed(error)
     }
 
     /// Who runs this call, which is valid.
