@@ -35,7 +35,7 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use effective::Effective;
 pub use group::StatedGroup;
 pub use provenance::{Preset, Statement};
-pub use settings::{Override, Settings, SettingsError, Stated};
+pub use settings::{DeviceChoice, Override, Settings, SettingsError, Stated};
 pub use sources::{PolicyError, Sources};
 pub use target::Target;
 pub use verbs::Forced;

@@ -10,7 +10,7 @@ use crossover_core::call::{Op, Ops};
 use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 use crossover_core::policy::Layer;
 use crossover_core::settings::OnDivergence;
-use crossover_policy::{Override, Settings};
+use crossover_policy::{DeviceChoice, Override, Settings};
 use support::{Files, registry};
 
 fn load(pairs: &[(&str, &str)]) -> Result<Settings, String> {
@@ -45,7 +45,15 @@ fn nothing_set_is_the_defaults() {
     assert!(settings.disabled.is_none() && settings.enabled.is_none());
     assert_eq!(settings.site, std::path::PathBuf::from("/etc/crossover"));
     assert_eq!((settings.explain, settings.on_divergence), (Ops::NONE, OnDivergence::Error));
+    assert_eq!(
+        (settings.device.clone(), settings.allow_shared_device),
+        (DeviceChoice::Host, false)
+    );
     let group = settings.group("tp");
+    assert_eq!(
+        (group.backends.device.as_str(), group.backends.allow_shared_device),
+        ("host", false)
+    );
     assert_eq!((group.tag.as_str(), group.backends.call_deadline), ("tp", Duration::from_secs(60)));
 }
 
@@ -62,6 +70,8 @@ fn every_setting_is_read() {
         ("CROSSOVER_ACCEPT", "signed_zero_flush, lossy_int8"),
         ("CROSSOVER_DETERMINISM", "size_invariant"),
         ("CROSSOVER_STRICT", "1"),
+        ("CROSSOVER_DEVICE", "cuda:3"),
+        ("CROSSOVER_ALLOW_SHARED_DEVICE", "1"),
         ("CROSSOVER_NODE_ID", "007"),
         ("CROSSOVER_FORM_TIMEOUT", "2m"),
         ("CROSSOVER_CALL_TIMEOUT", "500ms"),
@@ -78,6 +88,9 @@ fn every_setting_is_read() {
     assert_eq!(settings.site, std::path::PathBuf::from("/"));
     let told = Ops::of(&[Op::AllGather, Op::Broadcast]);
     assert_eq!((settings.explain, settings.on_divergence), (told, OnDivergence::AdoptRank0));
+    let third = DeviceChoice::On { driver: "cuda".to_owned(), ordinal: Some(3) };
+    assert_eq!((settings.device.clone(), settings.allow_shared_device), (third, true));
+    assert!(settings.group("tp").backends.allow_shared_device);
     let accept = Deviations::of(&[Deviation::SignedZeroFlush, Deviation::LossyInt8]);
     assert_eq!(settings.contract, Contract { determinism: Determinism::SizeInvariant, accept });
     assert!(settings.strict);
@@ -129,6 +142,12 @@ fn wrong_values_are_told_by_variable_and_key() {
         ("CROSSOVER_EXPLAIN", "everything", "broadcast, all_to_all, all"),
         ("CROSSOVER_EXPLAIN", "1", "known: all_reduce, all_gather, reduce_scatter"),
         ("CROSSOVER_ON_DIVERGENCE", "adopt", "did you mean `adopt_rank0`? known: error, adopt_ra"),
+        ("CROSSOVER_DEVICE", "Cuda", "did you mean `cuda`? known: auto, host, cuda, hip, emulated"),
+        ("CROSSOVER_DEVICE", "cuda:", "after the colon stands a device's number, as in `cuda:0`"),
+        ("CROSSOVER_DEVICE", "cuda:+1", "after the colon stands a device's number"),
+        ("CROSSOVER_DEVICE", "cuda:GPU-1", "after the colon stands a device's number"),
+        ("CROSSOVER_DEVICE", "host:0", "`host` has no number"),
+        ("CROSSOVER_ALLOW_SHARED_DEVICE", "2", "write 1, true, on or yes"),
         ("CROSSOVER_ON_DIVERGENCE", "warn", "known: error, adopt_rank0"),
         ("CROSSOVER_SITE", "/no/such/folder", "there is no such folder"),
         ("CROSSOVER_SITE", "/dev/null", "there is no such folder"),
@@ -289,4 +308,15 @@ fn mistakes_in_the_settings_file_are_told_by_line() {
     }
     let told = load(&[("CROSSOVER_CONFIG", "/no/such.toml")]).unwrap_err();
     assert!(told.starts_with("the settings file /no/such.toml, named by CROSSOVER_CONFIG"));
+}
+
+#[test]
+fn a_device_is_a_driver_and_perhaps_a_number() {
+    let device = |text| load(&[("CROSSOVER_DEVICE", text)]).unwrap().device;
+    let on = |driver: &str, ordinal| DeviceChoice::On { driver: driver.to_owned(), ordinal };
+    assert_eq!(device("auto"), DeviceChoice::Auto);
+    assert_eq!(device("host"), DeviceChoice::Host);
+    assert_eq!(device("cuda"), on("cuda", None));
+    assert_eq!(device("hip:12"), on("hip", Some(12)));
+    assert_eq!(device("emulated:0"), on("emulated", Some(0)));
 }

@@ -17,7 +17,7 @@ use crate::suggest;
 const PREFIX: &str = "CROSSOVER_";
 /// Names the settings file. Only a variable can.
 pub(super) const CONFIG: &str = "config";
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "policy",
     "site",
     "use",
@@ -28,6 +28,8 @@ const KEYS: [&str; 14] = [
     "strict",
     "explain",
     "on_divergence",
+    "device",
+    "allow_shared_device",
     "node_id",
     "form_timeout",
     "call_timeout",

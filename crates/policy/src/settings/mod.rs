@@ -4,6 +4,7 @@
 //! Read once, before a group forms, and from what the caller hands over: nothing here looks at the
 //! process's environment.
 
+mod device;
 mod entry;
 mod error;
 mod value;
@@ -20,6 +21,7 @@ use crossover_core::registry::Registry;
 use crossover_core::settings::{BackendSettings, GroupSettings, OnDivergence};
 use figment::Figment;
 
+pub use device::DeviceChoice;
 use entry::Entry;
 pub use error::SettingsError;
 
@@ -49,6 +51,10 @@ pub struct Settings {
     pub explain: Ops,
     /// `on_divergence`: what ranks do that hold different policies.
     pub on_divergence: OnDivergence,
+    /// `device`: where this rank's data is; host memory if nobody says.
+    pub device: DeviceChoice,
+    /// `allow_shared_device`: several ranks may be on one device. Equal on all ranks.
+    pub allow_shared_device: bool,
     /// `node_id`: the node's identity, where the kernel's boot id does not tell nodes apart.
     pub node_id: Option<String>,
     /// `form_timeout`: how long forming a group may take.
@@ -145,6 +151,14 @@ impl Settings {
                 Some(stated) => value::word("on_divergence", &stated)?,
                 None => OnDivergence::Error,
             },
+            device: match text("device") {
+                Some(stated) => device::read("device", &stated)?,
+                None => DeviceChoice::Host,
+            },
+            allow_shared_device: match text("allow_shared_device") {
+                Some(stated) => value::boolean("allow_shared_device", &stated)?,
+                None => false,
+            },
             node_id: text("node_id").map(|stated| stated.value),
             form_timeout: duration("form_timeout")?,
             call_timeout: duration("call_timeout")?,
@@ -152,7 +166,8 @@ impl Settings {
         })
     }
 
-    /// What the core takes for the group of this name, such as `tp`.
+    /// What the core takes for the group of this name, such as `tp`. Its device is the host: the
+    /// setting `device` may leave the choice to who opens one.
     pub fn group(&self, tag: impl Into<String>) -> GroupSettings {
         let defaults = BackendSettings::default();
         GroupSettings {
@@ -163,7 +178,8 @@ impl Settings {
             backends: BackendSettings {
                 call_deadline: self.call_timeout.unwrap_or(defaults.call_deadline),
                 values: self.backends.clone(),
-                ..defaults
+                allow_shared_device: self.allow_shared_device,
+                device: defaults.device,
             },
         }
     }

@@ -110,7 +110,11 @@ fn parse_word<W: FromStr<Err = UnknownWord>>(
     })
 }
 
-fn refusal(key: &str, stated: &Stated<String>, want: impl Into<String>) -> SettingsError {
+pub(super) fn refusal(
+    key: &str,
+    stated: &Stated<String>,
+    want: impl Into<String>,
+) -> SettingsError {
     SettingsError::Value {
         origin: stated.origin.to_string(),
         key: key.to_owned(),
