@@ -1,10 +1,12 @@
 //! From settings and a launcher to a group.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossover_bootstrap::{Launch, Options, connect};
 use crossover_core::agreement::{StepError, all_or_none};
+use crossover_core::bootstrap::Bootstrap;
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
 use crossover_core::facts::HOST_ARCH;
@@ -139,7 +141,7 @@ impl Builder {
             options.node_id = settings.node_id.clone();
         }
         // A rank whose files are wrong still comes, to say so: else its peers would wait for it.
-        let channel = connect(&launch, &options)?;
+        let channel: Arc<dyn Bootstrap> = connect(&launch, &options)?.into();
         let vote = loaded.as_ref().map(|_| ()).map_err(StepError::new);
         let everywhere = all_or_none(&*channel, "read its settings and policy", vote);
         let (settings, policy) = loaded?;
@@ -169,7 +171,7 @@ impl Builder {
         let everywhere = all_or_none(&*channel, "keep to `strict`", vote);
         strict?;
         everywhere?;
-        Ok(formed)
+        Ok(formed.with_channel(channel))
     }
 
     fn load(&self) -> Result<(Settings, Effective), Error> {
