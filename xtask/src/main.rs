@@ -1,6 +1,7 @@
 //! `cargo xtask`: what the workspace needs beside cargo itself, one file a command.
 
 mod bench;
+mod kernels;
 mod model;
 mod test;
 mod tidy;
@@ -18,6 +19,9 @@ enum Task {
     /// Measure this project beside other libraries of collectives
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Compile the kernels into target/kernels, or check what was compiled
+    #[command(subcommand)]
+    Kernels(kernels::Kernels),
     /// Fetch the model of examples/tensor-parallel into target/models
     Model,
     /// Run every test; the model is fetched if it can be had
@@ -40,6 +44,7 @@ fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     match Task::parse() {
         Task::Bench(bench) => bench::run(root, bench),
+        Task::Kernels(kernels) => kernels::run(root, kernels),
         Task::Model => model::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 use xshell::{Shell, cmd};
 
-use crate::model;
+use crate::{kernels, model};
 
-/// Fetches the example's model, if it can be had, and runs every test.
+/// Fetches the example's model and builds the kernels, where they can be had, and runs every test.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(root);
@@ -15,6 +15,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         // The tests that want it skip, and say so.
         crate::say(&format!("the tests of the example's model will be skipped: {why:#}"));
     }
+    kernels::for_tests(root)?;
     cmd!(shell, "cargo test --workspace --quiet").run()?;
     Ok(())
 }

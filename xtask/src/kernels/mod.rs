@@ -1,0 +1,82 @@
+//! `cargo xtask kernels`: the kernels' sources, compiled for each platform without any device.
+//!
+//! What is built, and what a loader reads:
+//!
+//! ```text
+//! target/kernels/<arch>/manifest.json                     written last: what is in the folder
+//! target/kernels/sm90/all_reduce-one_shot_pull.fatbin     one file a source
+//! target/kernels/gfx942/all_reduce-one_shot_pull.co
+//! target/kernels/host/kernels.so                          one file for all sources
+//! ```
+//!
+//! A kernel is found by its name in the manifest ([`manifest::Manifest`]), which says the file to
+//! load. Names are unique over a folder. What did not change is not compiled again.
+
+mod arch;
+mod build;
+mod check;
+mod compile;
+mod manifest;
+mod sources;
+mod toolchain;
+mod usage;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use arch::{Arch, Platform};
+use toolchain::Toolchain;
+
+/// What to compile, or to check
+#[derive(Subcommand)]
+pub(crate) enum Kernels {
+    /// Compile for NVIDIA's architectures
+    Cuda {
+        /// Such as sm80,sm90a; all, if not said
+        #[arg(long, value_delimiter = ',', value_parser = |name: &str| Arch::parse(Platform::Cuda, name))]
+        arch: Vec<Arch>,
+    },
+    /// Compile for AMD's architectures
+    Hip {
+        /// Such as gfx90a,gfx942; all, if not said
+        #[arg(long, value_delimiter = ',', value_parser = |name: &str| Arch::parse(Platform::Hip, name))]
+        arch: Vec<Arch>,
+    },
+    /// Compile for this processor, where tests run the kernels without a device
+    Host,
+    /// Refuse what was compiled if a kernel spills, has a stack, or takes too many registers
+    Check,
+}
+
+pub(crate) fn run(root: &Path, kernels: Kernels) -> Result<()> {
+    let (platform, mut arches) = match kernels {
+        Kernels::Cuda { arch } => (Platform::Cuda, arch),
+        Kernels::Hip { arch } => (Platform::Hip, arch),
+        Kernels::Host => (Platform::Host, Vec::new()),
+        Kernels::Check => return check::run(root),
+    };
+    if arches.is_empty() {
+        arches = Arch::of(platform).collect();
+    }
+    build::run(root, &Toolchain::have(root, platform)?, &arches)
+}
+
+/// Builds what tests want: one architecture a vendor, to keep the time small. Where a compiler
+/// cannot be had, says which tests skip.
+///
+/// # Errors
+///
+/// A compiler refuses a kernel, or [`check`](Kernels::Check) does.
+pub(crate) fn for_tests(root: &Path) -> Result<()> {
+    for (platform, name) in
+        [(Platform::Cuda, "sm90"), (Platform::Hip, "gfx942"), (Platform::Host, "host")]
+    {
+        match Toolchain::have(root, platform) {
+            Ok(toolchain) => build::run(root, &toolchain, &[Arch::parse(platform, name)?])?,
+            Err(why) => crate::say(&format!("the tests of {name} kernels skip: {why:#}")),
+        }
+    }
+    check::run(root)
+}
