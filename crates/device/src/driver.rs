@@ -3,7 +3,8 @@
 //! A [`Driver`] is loaded at run time and never panics. What is owned through one ([`Buffer`],
 //! [`Stream`], [`Module`], ...) is in the modules beside, the same for every vendor.
 //!
-//! Device addresses are `u64`; handles of vendors' objects are [`Handle`]s, which mean nothing to another driver.
+//! Device addresses are `u64`; handles of vendors' objects are [`Handle`]s, which mean nothing to
+//! another driver.
 //!
 //! [`Buffer`]: crate::memory::Buffer
 //! [`Stream`]: crate::stream::Stream
@@ -129,6 +130,10 @@ pub trait Driver: Send + Sync {
     fn version(&self) -> Result<String, DeviceError>;
     /// The devices that this process sees.
     fn devices(&self) -> Result<Vec<Description>, DeviceError>;
+    /// The device whose context is current on the calling thread, where the vendor tells.
+    fn current(&self) -> Result<Option<u32>, DeviceError> {
+        Ok(None)
+    }
 
     /// Retains a device's primary context, which the engine shares.
     fn retain(&self, ordinal: u32) -> Result<Handle, DeviceError>;
@@ -154,12 +159,14 @@ pub trait Driver: Send + Sync {
     ///
     /// # Safety
     /// Both ranges are valid until the copy is done.
-    unsafe fn copy(&self, to: u64, from: u64, bytes: usize, stream: u64) -> Result<(), DeviceError>;
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize, stream: u64)
+    -> Result<(), DeviceError>;
     /// Sets 32-bit words in stream order.
     ///
     /// # Safety
     /// The range is valid until it is done.
-    unsafe fn fill(&self, to: u64, word: u32, words: usize, stream: u64) -> Result<(), DeviceError>;
+    unsafe fn fill(&self, to: u64, word: u32, words: usize, stream: u64)
+    -> Result<(), DeviceError>;
     /// Where a device pointer comes from.
     fn provenance(&self, pointer: u64) -> Result<Provenance, DeviceError>;
 
@@ -177,7 +184,8 @@ pub trait Driver: Send + Sync {
     /// A descriptor of the allocation that holds `pointer`.
     fn export_fd(&self, pointer: u64) -> Result<OwnedFd, DeviceError>;
     /// Maps what another process exported, for a device of this one.
-    fn import_fd(&self, ordinal: u32, fd: BorrowedFd<'_>, bytes: usize) -> Result<u64, DeviceError>;
+    fn import_fd(&self, ordinal: u32, fd: BorrowedFd<'_>, bytes: usize)
+    -> Result<u64, DeviceError>;
     /// Can `ordinal` reach `peer`'s memory, says the driver?
     fn can_access(&self, ordinal: u32, peer: u32) -> Result<bool, DeviceError>;
     /// Lets the current context reach `peer`'s memory; already so is success.
