@@ -1,0 +1,144 @@
+// Written by `cargo xtask abi` from crates/kernel-abi: change it there.
+#pragma once
+
+constexpr uint32_t MAX_WORLD = 0x10;
+constexpr uint32_t MAX_BLOCKS = 0x400;
+constexpr uint32_t MAX_THREADS = 0x200;
+constexpr uint32_t LAMPORT_EMPTY = 0x80000000;
+constexpr uint32_t CODE_LATE = 0x1;
+constexpr uint32_t CODE_ABORTED = 0x2;
+constexpr uint32_t CODE_NOT_COMMITTED = 0x3;
+constexpr uint32_t STEP_DATA = 0x0;
+constexpr uint32_t STEP_SHARE = 0x1;
+constexpr uint32_t STEP_BARRIER = 0x2;
+constexpr uint32_t STEP_SECOND_BARRIER = 0x3;
+constexpr uint32_t STEP_TOKEN = 0x4;
+constexpr uint32_t STEP_LAMPORT = 0x5;
+constexpr uint32_t ROW_NOT_COMMITTED = 0x0;
+constexpr uint32_t ROW_STAGED = 0x1;
+
+// What a rank's kernels remember from call to call, in device memory that nobody else writes. The first
+// 32 bytes are read by every thread, in two loads; the last block to arrive advances them.
+struct State {
+  uint64_t epoch;
+  uint32_t slot;
+  uint32_t poisoned;
+  uint32_t lamport_slot;
+  uint32_t lamport_dirty[3];
+  uint32_t arrived;
+  uint32_t reserved[23];
+};
+static_assert(sizeof(State) == 128, "State");
+static_assert(__builtin_offsetof(State, epoch) == 0, "State.epoch");
+static_assert(__builtin_offsetof(State, slot) == 8, "State.slot");
+static_assert(__builtin_offsetof(State, poisoned) == 12, "State.poisoned");
+static_assert(__builtin_offsetof(State, lamport_slot) == 16, "State.lamport_slot");
+static_assert(__builtin_offsetof(State, lamport_dirty) == 20, "State.lamport_dirty");
+static_assert(__builtin_offsetof(State, arrived) == 32, "State.arrived");
+static_assert(__builtin_offsetof(State, reserved) == 36, "State.reserved");
+
+// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up fills it.
+struct Failure {
+  uint32_t claimed;
+  uint32_t code;
+  uint32_t awaited;
+  uint32_t step;
+  uint32_t block;
+  uint32_t thread;
+  uint32_t slot;
+  uint32_t reserved;
+  uint64_t epoch;
+  uint64_t observed;
+  uint64_t unused[2];
+};
+static_assert(sizeof(Failure) == 64, "Failure");
+static_assert(__builtin_offsetof(Failure, claimed) == 0, "Failure.claimed");
+static_assert(__builtin_offsetof(Failure, code) == 4, "Failure.code");
+static_assert(__builtin_offsetof(Failure, awaited) == 8, "Failure.awaited");
+static_assert(__builtin_offsetof(Failure, step) == 12, "Failure.step");
+static_assert(__builtin_offsetof(Failure, block) == 16, "Failure.block");
+static_assert(__builtin_offsetof(Failure, thread) == 20, "Failure.thread");
+static_assert(__builtin_offsetof(Failure, slot) == 24, "Failure.slot");
+static_assert(__builtin_offsetof(Failure, reserved) == 28, "Failure.reserved");
+static_assert(__builtin_offsetof(Failure, epoch) == 32, "Failure.epoch");
+static_assert(__builtin_offsetof(Failure, observed) == 40, "Failure.observed");
+static_assert(__builtin_offsetof(Failure, unused) == 48, "Failure.unused");
+
+// What every kernel is told. It has the abort word and the budget, so that no kernel can forget them.
+struct Common {
+  uint64_t arenas[16];
+  uint64_t state;
+  uint64_t abort;
+  uint64_t failure;
+  uint64_t budget;
+  uint32_t rank;
+  uint32_t world;
+  uint32_t early;
+  uint32_t reduce_op;
+};
+static_assert(sizeof(Common) == 176, "Common");
+static_assert(__builtin_offsetof(Common, arenas) == 0, "Common.arenas");
+static_assert(__builtin_offsetof(Common, state) == 128, "Common.state");
+static_assert(__builtin_offsetof(Common, abort) == 136, "Common.abort");
+static_assert(__builtin_offsetof(Common, failure) == 144, "Common.failure");
+static_assert(__builtin_offsetof(Common, budget) == 152, "Common.budget");
+static_assert(__builtin_offsetof(Common, rank) == 160, "Common.rank");
+static_assert(__builtin_offsetof(Common, world) == 164, "Common.world");
+static_assert(__builtin_offsetof(Common, early) == 168, "Common.early");
+static_assert(__builtin_offsetof(Common, reduce_op) == 172, "Common.reduce_op");
+
+// A reduction of one tensor that every rank receives whole.
+struct AllReduceArgs {
+  Common common;
+  uint64_t input;
+  uint64_t output;
+  uint64_t bytes;
+  uint64_t region;
+  uint64_t place;
+  uint64_t second;
+  uint64_t second_place;
+  uint64_t barrier;
+  uint64_t row;
+};
+static_assert(sizeof(AllReduceArgs) == 248, "AllReduceArgs");
+static_assert(__builtin_offsetof(AllReduceArgs, common) == 0, "AllReduceArgs.common");
+static_assert(__builtin_offsetof(AllReduceArgs, input) == 176, "AllReduceArgs.input");
+static_assert(__builtin_offsetof(AllReduceArgs, output) == 184, "AllReduceArgs.output");
+static_assert(__builtin_offsetof(AllReduceArgs, bytes) == 192, "AllReduceArgs.bytes");
+static_assert(__builtin_offsetof(AllReduceArgs, region) == 200, "AllReduceArgs.region");
+static_assert(__builtin_offsetof(AllReduceArgs, place) == 208, "AllReduceArgs.place");
+static_assert(__builtin_offsetof(AllReduceArgs, second) == 216, "AllReduceArgs.second");
+static_assert(__builtin_offsetof(AllReduceArgs, second_place) == 224, "AllReduceArgs.second_place");
+static_assert(__builtin_offsetof(AllReduceArgs, barrier) == 232, "AllReduceArgs.barrier");
+static_assert(__builtin_offsetof(AllReduceArgs, row) == 240, "AllReduceArgs.row");
+
+// A collective in which each rank sends one part to each rank, of which some may be equal or empty.
+struct PartsArgs {
+  Common common;
+  uint64_t input;
+  uint64_t output;
+  uint64_t region;
+  uint64_t place;
+  uint64_t barrier;
+  uint64_t tokens;
+  uint64_t send_at[16];
+  uint64_t send_bytes[16];
+  uint64_t receive_at[16];
+  uint64_t receive_bytes[16];
+  uint64_t stage_at[16];
+  uint64_t fetch_at[16];
+};
+static_assert(sizeof(PartsArgs) == 992, "PartsArgs");
+static_assert(__builtin_offsetof(PartsArgs, common) == 0, "PartsArgs.common");
+static_assert(__builtin_offsetof(PartsArgs, input) == 176, "PartsArgs.input");
+static_assert(__builtin_offsetof(PartsArgs, output) == 184, "PartsArgs.output");
+static_assert(__builtin_offsetof(PartsArgs, region) == 192, "PartsArgs.region");
+static_assert(__builtin_offsetof(PartsArgs, place) == 200, "PartsArgs.place");
+static_assert(__builtin_offsetof(PartsArgs, barrier) == 208, "PartsArgs.barrier");
+static_assert(__builtin_offsetof(PartsArgs, tokens) == 216, "PartsArgs.tokens");
+static_assert(__builtin_offsetof(PartsArgs, send_at) == 224, "PartsArgs.send_at");
+static_assert(__builtin_offsetof(PartsArgs, send_bytes) == 352, "PartsArgs.send_bytes");
+static_assert(__builtin_offsetof(PartsArgs, receive_at) == 480, "PartsArgs.receive_at");
+static_assert(__builtin_offsetof(PartsArgs, receive_bytes) == 608, "PartsArgs.receive_bytes");
+static_assert(__builtin_offsetof(PartsArgs, stage_at) == 736, "PartsArgs.stage_at");
+static_assert(__builtin_offsetof(PartsArgs, fetch_at) == 864, "PartsArgs.fetch_at");

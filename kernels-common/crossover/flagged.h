@@ -1,0 +1,122 @@
+// Data beside its flag: eight bytes of payload travel as two atoms of 64 bits, each half payload, half flag. An atom
+// arrives whole, so a flag that has come vouches for its payload: no barrier, no fence, no reserved value.
+//
+// Three slots in rotation. In call k a rank writes slot k mod 3 of its peers; the first to write there again is a peer in
+// call k+3, which has finished k+2, for which this rank had to finish k+1 and so to have read k. A flag is the low half of
+// the call's number and so comes again after 2^32 calls: `scrub` clears every place long before.
+#pragma once
+#include <crossover/numerics.h>
+#include <crossover/tensor.h>
+#include <crossover/wait.h>
+
+// Payload bytes of a line.
+constexpr uint64_t LINE_BYTES = 8;
+
+// Where a region's slot of this call starts in an arena; `place` are payload bytes of one rank's place.
+struct Slot {
+  uint64_t at;
+  uint64_t place;
+
+  PLATFORM_DEVICE_MEMBER uint64_t line(uint64_t arena, uint32_t sender, uint64_t i) const {
+    return arena + at + (sender * place + i * LINE_BYTES) * 2;
+  }
+};
+
+PLATFORM_DEVICE Slot flagged_slot(const Common& c, const Epoch& e, uint64_t region, uint64_t place) {
+#ifdef SABOTAGE_ONE_SLOT
+  return Slot{region, place};
+#else
+  return Slot{region + e.slot * (c.world * place * 2), place};
+#endif
+}
+
+PLATFORM_DEVICE Line flagged(uint64_t payload, uint32_t flag) {
+  const uint64_t high = uint64_t(flag) << 32;
+  return Line{{(payload & 0xFFFFFFFFu) | high, (payload >> 32) | high}};
+}
+
+PLATFORM_DEVICE bool has_come(const Line& line, uint32_t flag) {
+  return uint32_t(line.a[0] >> 32) == flag && uint32_t(line.a[1] >> 32) == flag;
+}
+
+PLATFORM_DEVICE uint64_t payload_of(const Line& line) { return (line.a[0] & 0xFFFFFFFFu) | line.a[1] << 32; }
+
+// To every peer, the same.
+template <uint32_t ROOM>
+PLATFORM_DEVICE void push_to_all(const Common& c, const Slot& slot, uint64_t i, Line line) {
+#pragma unroll
+  for (uint32_t peer = 0; peer < ROOM; ++peer) {
+    if (peer < c.world && peer != c.rank) {
+      store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)), line);
+    }
+  }
+}
+
+// Line `i` of `GROUP` peers from `base` on, once all of them have come; where this rank is among them, its own payload is
+// `own`. Looks at all of them at a time, so that they cost one trip and not one each. This rank's own place is looked at
+// too, for nothing: a branch around it would put the payloads in memory.
+template <uint32_t GROUP>
+PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint32_t base, uint64_t i,
+                             uint64_t own, uint32_t step, uint64_t* payload) {
+  const uint32_t flag = e.flag();
+  for (;;) {
+    uint32_t missing = MAX_WORLD;
+    uint64_t seen = 0;
+#pragma unroll
+    for (uint32_t n = 0; n < GROUP; ++n) {
+      const uint32_t peer = base + n;
+      if (peer < c.world) {
+        const Line line = load_line_relaxed(reinterpret_cast<const void*>(slot.line(c.arenas[c.rank], peer, i)));
+        const bool is_own = peer == c.rank;
+        payload[n] = is_own ? own : payload_of(line);
+        if (!is_own && !has_come(line, flag)) {
+          missing = peer;
+          seen = line.a[0];
+        }
+      }
+    }
+    if (missing == MAX_WORLD) return;
+    if (!look_again(wait, c, e, missing, step, seen)) return;
+  }
+}
+
+// Lines that a call clears of the slot that the call before it used, which nobody writes before the next one has
+// begun. Regions of up to 2^32 lines are clean long before their flags come again.
+constexpr uint64_t SCRUBBED = 32;
+
+// `place` is a power of two, and so are its lines; an odd number of ranks is why each rank's place is scrubbed in turn.
+PLATFORM_DEVICE void scrub(const Common& c, const Epoch& e, uint64_t region, uint64_t place) {
+#ifndef SABOTAGE_NO_SCRUB
+  if (block_id() != 0 || thread_id() >= SCRUBBED) return;
+  const uint32_t before = e.slot == 0 ? 2 : e.slot - 1;
+  const Slot slot{region + before * (c.world * place * 2), place};
+  const uint64_t lines = place / LINE_BYTES;
+  const uint64_t i = (e.number * SCRUBBED + thread_id()) & (lines - 1);
+  for (uint32_t sender = 0; sender < c.world; ++sender) {
+    store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[c.rank], sender, i)), Line{{0, 0}});
+  }
+#endif
+}
+
+// Line `i` of all ranks, reduced, in the order of ranks, a group at a time.
+template <class T, class Op, uint32_t ROOM>
+PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint64_t i,
+                                      uint64_t own) {
+  constexpr uint32_t GROUP = ROOM < 8 ? ROOM : 8;
+  Accumulator<T, Op, 2> sum;
+#pragma unroll
+  for (uint32_t base = 0; base < ROOM; base += GROUP) {
+    if (base >= c.world) break;
+    uint64_t payload[GROUP];
+    collect<GROUP>(wait, c, e, slot, base, i, own, STEP_DATA, payload);
+#pragma unroll
+    for (uint32_t n = 0; n < GROUP; ++n) {
+      const uint32_t words[2] = {uint32_t(payload[n]), uint32_t(payload[n] >> 32)};
+      if (base + n == 0) sum.start(words);
+      else if (base + n < c.world) sum.add(words, c.reduce_op);
+    }
+  }
+  uint32_t words[2];
+  sum.finish(words, c);
+  return uint64_t(words[0]) | uint64_t(words[1]) << 32;
+}

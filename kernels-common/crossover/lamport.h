@@ -1,0 +1,103 @@
+// Lamport's protocol: a value says by itself that it has arrived. Places hold a mark before; whoever sends replaces
+// the mark in its payload, here every -0.0 of a float by +0.0, and whoever polls waits until no word is the mark. Words
+// are compared as bits: as floats, a flushed subnormal would look like the mark for ever. A pack may tear between words,
+// so every word is looked at.
+//
+// Three slots in rotation, of this protocol's own calls. Such a call clears what the one before it received; the first
+// to write there is a peer in the Lamport call after next, which has finished the next, for which this rank had to finish
+// this one. The extent that is cleared is the one that was written, whatever this call's is.
+#pragma once
+#include <crossover/numerics.h>
+#include <crossover/tensor.h>
+#include <crossover/wait.h>
+
+// The Lamport half of the state.
+struct Turn {
+  uint32_t slot;
+  uint32_t before;        // the slot of the Lamport call before
+  uint32_t dirty_before;  // its packs of each rank
+};
+
+PLATFORM_DEVICE Turn read_turn(const Common& c) {
+  const Pack p = load_pack(reinterpret_cast<const void*>(c.state + 16));
+  Turn t;
+  t.slot = p.w[0];
+  t.before = t.slot == 0 ? 2 : t.slot - 1;
+  t.dirty_before = t.before == 0 ? p.w[1] : t.before == 1 ? p.w[2] : p.w[3];
+  return t;
+}
+
+// For the last thread of the call to advance, see `arrive`.
+PLATFORM_DEVICE void advance_turn(const Common& c, const Turn& t, uint64_t packs) {
+  State* state = reinterpret_cast<State*>(c.state);
+  state->lamport_dirty[t.before] = 0;
+  state->lamport_dirty[t.slot] = uint32_t(packs);
+  state->lamport_slot = t.slot == 2 ? 0 : t.slot + 1;
+}
+
+PLATFORM_DEVICE uint64_t lamport_at(const Common& c, uint32_t slot, uint64_t region, uint64_t place, uint64_t arena,
+                                    uint32_t sender, uint64_t i) {
+  return arena + region + (slot * c.world + sender) * place + i * 16;
+}
+
+// What travels instead of the word: no -0.0, whichever of its halves it is in.
+template <class T>
+PLATFORM_DEVICE uint32_t unmarked(uint32_t word) {
+  if (T::PER_WORD == 1) return word == LAMPORT_EMPTY ? 0 : word;
+  if (word >> 16 == 0x8000u) word &= 0x0000FFFFu;
+  if ((word & 0xFFFFu) == 0x8000u) word &= 0xFFFF0000u;
+  return word;
+}
+
+template <class T>
+PLATFORM_DEVICE Pack unmarked_pack(Pack p) {
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) p.w[i] = unmarked<T>(p.w[i]);
+  return p;
+}
+
+PLATFORM_DEVICE bool is_marked(const Pack& p) {
+  return p.w[0] == LAMPORT_EMPTY || p.w[1] == LAMPORT_EMPTY || p.w[2] == LAMPORT_EMPTY || p.w[3] == LAMPORT_EMPTY;
+}
+
+// Marks what the Lamport call before received, from every peer.
+template <uint32_t ROOM>
+PLATFORM_DEVICE void clear_before(const Common& c, const Turn& t, uint64_t region, uint64_t place, uint64_t first,
+                                  uint64_t stride) {
+#ifndef SABOTAGE_SKIP_CLEAR
+  const Pack mark = {{LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY}};
+  for (uint64_t i = first; i < t.dirty_before; i += stride) {
+#pragma unroll
+    for (uint32_t peer = 0; peer < ROOM; ++peer) {
+      if (peer < c.world && peer != c.rank) {
+        store_pack_relaxed(
+            reinterpret_cast<void*>(lamport_at(c, t.before, region, place, c.arenas[c.rank], peer, i)), mark);
+      }
+    }
+  }
+#endif
+}
+
+// Pack `i` of `GROUP` peers from `base` on, once all of them have come; this rank's own is `own`, and its own place is
+// looked at for nothing, as in flagged.h.
+template <uint32_t GROUP>
+PLATFORM_DEVICE void collect_lamport(Wait& wait, const Common& c, const Epoch& e, const Turn& t, uint64_t region,
+                                     uint64_t place, uint32_t base, uint64_t i, const Pack& own, Pack* packs) {
+  for (;;) {
+    uint32_t missing = MAX_WORLD;
+#pragma unroll
+    for (uint32_t n = 0; n < GROUP; ++n) {
+      const uint32_t peer = base + n;
+      if (peer < c.world) {
+        const Pack come = load_pack_relaxed(
+            reinterpret_cast<const void*>(lamport_at(c, t.slot, region, place, c.arenas[c.rank], peer, i)));
+        const bool is_own = peer == c.rank;
+#pragma unroll
+        for (uint32_t w = 0; w < 4; ++w) packs[n].w[w] = is_own ? own.w[w] : come.w[w];
+        if (!is_own && is_marked(come)) missing = peer;
+      }
+    }
+    if (missing == MAX_WORLD) return;
+    if (!look_again(wait, c, e, missing, STEP_LAMPORT, LAMPORT_EMPTY)) return;
+  }
+}

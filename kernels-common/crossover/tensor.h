@@ -1,0 +1,60 @@
+// The engine's tensors: any alignment, any length. A unit of 8 or 16 bytes is read or written whole where that can be,
+// else byte by byte; what lies beyond the end reads as zero and is not written.
+#pragma once
+#include <crossover/abi.h>
+
+PLATFORM_DEVICE uint64_t units(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
+
+PLATFORM_DEVICE uint64_t load_bytes(const uint8_t* from, uint64_t left) {
+  uint64_t value = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (i < left) value |= uint64_t(from[i]) << (8 * i);
+  }
+  return value;
+}
+
+PLATFORM_DEVICE void store_bytes(uint8_t* to, uint64_t value, uint64_t left) {
+#pragma unroll
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (i < left) to[i] = uint8_t(value >> (8 * i));
+  }
+}
+
+// Unit `i` of 8 bytes of a tensor of `bytes`.
+PLATFORM_DEVICE uint64_t load_unit8(uint64_t tensor, uint64_t i, uint64_t bytes) {
+  const uint8_t* from = reinterpret_cast<const uint8_t*>(tensor) + i * 8;
+  const uint64_t left = bytes - i * 8;
+  if (left >= 8 && (reinterpret_cast<uint64_t>(from) & 7) == 0) return *reinterpret_cast<const uint64_t*>(from);
+  return load_bytes(from, left);
+}
+
+PLATFORM_DEVICE void store_unit8(uint64_t tensor, uint64_t i, uint64_t bytes, uint64_t value) {
+  uint8_t* to = reinterpret_cast<uint8_t*>(tensor) + i * 8;
+  const uint64_t left = bytes - i * 8;
+  if (left >= 8 && (reinterpret_cast<uint64_t>(to) & 7) == 0) {
+    *reinterpret_cast<uint64_t*>(to) = value;
+  } else {
+    store_bytes(to, value, left);
+  }
+}
+
+// Unit `i` of 16 bytes of a tensor of `bytes`.
+PLATFORM_DEVICE Pack load_unit16(uint64_t tensor, uint64_t i, uint64_t bytes) {
+  const uint8_t* from = reinterpret_cast<const uint8_t*>(tensor) + i * 16;
+  const uint64_t left = bytes - i * 16;
+  if (left >= 16 && (reinterpret_cast<uint64_t>(from) & 15) == 0) return load_pack(from);
+  const uint64_t low = load_bytes(from, left), high = left > 8 ? load_bytes(from + 8, left - 8) : 0;
+  return Pack{{uint32_t(low), uint32_t(low >> 32), uint32_t(high), uint32_t(high >> 32)}};
+}
+
+PLATFORM_DEVICE void store_unit16(uint64_t tensor, uint64_t i, uint64_t bytes, Pack p) {
+  uint8_t* to = reinterpret_cast<uint8_t*>(tensor) + i * 16;
+  const uint64_t left = bytes - i * 16;
+  if (left >= 16 && (reinterpret_cast<uint64_t>(to) & 15) == 0) {
+    store_pack(to, p);
+  } else {
+    store_bytes(to, uint64_t(p.w[0]) | uint64_t(p.w[1]) << 32, left);
+    if (left > 8) store_bytes(to + 8, uint64_t(p.w[2]) | uint64_t(p.w[3]) << 32, left - 8);
+  }
+}

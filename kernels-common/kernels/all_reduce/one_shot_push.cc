@@ -1,0 +1,30 @@
+// all_reduce, one_shot_push: every rank writes its tensor into every peer's arena, each value beside its flag, and
+// reduces what arrives. One trip; exact for every bit pattern.
+#include <platform.h>
+
+#include <crossover/flagged.h>
+#include <crossover/instantiate.h>
+
+template <class T, class Op, uint32_t ROOM>
+PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
+  const Common& c = a.common;
+  wait_for_previous_kernel();
+  if (c.early) let_next_kernel_start();
+  const Epoch e = read_epoch(c);
+  if (e.poisoned) return;
+  const Slot slot = flagged_slot(c, e, a.region, a.place);
+  const uint64_t lines = units(a.bytes, LINE_BYTES);
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
+  for (uint64_t i = first; i < lines; i += stride) {
+    push_to_all<ROOM>(c, slot, i, flagged(load_unit8(a.input, i, a.bytes), e.flag()));
+  }
+  scrub(c, e, a.region, a.place);
+  arrive(c, e);
+  Wait wait;
+  for (uint64_t i = first; i < lines; i += stride) {
+    const uint64_t own = load_unit8(a.input, i, a.bytes);
+    store_unit8(a.output, i, a.bytes, reduce_lines<T, Op, ROOM>(wait, c, e, slot, i, own));
+  }
+}
+
+REDUCTION_ENTRIES(one_shot_push, AllReduceArgs)
