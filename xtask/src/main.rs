@@ -1,12 +1,13 @@
 //! `cargo xtask`: what the workspace needs beside cargo itself, one file a command.
 
 mod bench;
+mod bundle;
 mod kernels;
 mod model;
 mod test;
 mod tidy;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -19,6 +20,12 @@ enum Task {
     /// Measure this project beside other libraries of collectives
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Pack programs, device tests and kernels for a machine with a GPU and without Rust
+    Bundle {
+        /// The folder [default: target/bundle]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Compile the kernels into target/kernels, or check what was compiled
     #[command(subcommand)]
     Kernels(kernels::Kernels),
@@ -44,6 +51,7 @@ fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     match Task::parse() {
         Task::Bench(bench) => bench::run(root, bench),
+        Task::Bundle { out } => bundle::run(root, out.as_deref()),
         Task::Kernels(kernels) => kernels::run(root, kernels),
         Task::Model => model::run(root),
         Task::Test => test::run(root),

@@ -63,6 +63,21 @@ pub(crate) fn run(root: &Path, kernels: Kernels) -> Result<()> {
     build::run(root, &Toolchain::have(root, platform)?, &arches)
 }
 
+/// Brings the devices' kernels that are built up to date, and says for which architectures.
+pub(crate) fn refresh(root: &Path) -> Result<Vec<&'static str>> {
+    let mut built = Vec::new();
+    for platform in [Platform::Cuda, Platform::Hip] {
+        let is_built =
+            |arch: &Arch| root.join("target/kernels").join(arch.name).join(manifest::NAME).exists();
+        let arches: Vec<_> = Arch::of(platform).filter(is_built).collect();
+        if !arches.is_empty() {
+            build::run(root, &Toolchain::have(root, platform)?, &arches)?;
+        }
+        built.extend(arches.iter().map(|arch| arch.name));
+    }
+    Ok(built)
+}
+
 /// Builds what tests want: one architecture a vendor, to keep the time small. Where a compiler
 /// cannot be had, says which tests skip.
 ///

@@ -1,5 +1,7 @@
 //! What a program can check of the house rules. Each finding is one line: file, line, what is wrong.
 
+mod kernels;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,19 @@ use anyhow::{Context as _, Result, bail};
 
 /// The longest a source file may be.
 const LINES: usize = 500;
+/// Where sources are.
+const FOLDERS: [&str; 8] = [
+    "crates",
+    "examples",
+    "fuzz",
+    "kernels-common",
+    "kernels-cuda",
+    "kernels-hip",
+    "tests",
+    "xtask",
+];
+/// How sources end.
+const ENDINGS: [&str; 7] = ["rs", "h", "cc", "cpp", "c", "cu", "hip"];
 /// What every backend crate's `src` has: who has read one has read all. A backend that is only
 /// declared has the first two.
 const BACKEND_FILES: [&str; 4] = ["lib.rs", "eligibility.rs", "setup.rs", "session.rs"];
@@ -22,12 +37,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 fn findings(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for folder in ["crates", "examples", "tests", "xtask", "fuzz"] {
+    for folder in FOLDERS {
         for file in sources(&root.join(folder))? {
             let text = fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             check_file(&name, &text, &mut findings);
+            kernels::check(&name, &text, &mut findings);
         }
     }
     for entry in fs::read_dir(root.join("crates"))? {
@@ -37,7 +53,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Every Rust file below a folder, built ones apart.
+/// Every source below a folder, built ones apart.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return Ok(found) };
@@ -45,7 +61,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
         let path = entry?.path();
         if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
             found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|end| end == "rs") {
+        } else if path.extension().is_some_and(|end| ENDINGS.iter().any(|it| end == *it)) {
             found.push(path);
         }
     }
