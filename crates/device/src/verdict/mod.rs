@@ -1,0 +1,87 @@
+//! May one device use another's memory? A verdict for each directed pair, before anyone does.
+//!
+//! What a driver says is necessary and not sufficient: there are machines on which peer access is
+//! granted and writes are lost, or land in a copy that only the writer sees. So a probe writes, and
+//! the owner reads with its own eyes. All who use peers ask this one verdict, which can only veto:
+//! a driver's no is never overruled, and what was not proven is not used.
+//!
+//! [`decide`] asks, in this order: the platform, the driver, the [`cache`], and a [`Probe`], which
+//! has a deadline.
+
+pub mod acs;
+pub mod cache;
+pub mod nccl;
+pub mod observation;
+pub mod platform;
+pub mod probe;
+
+mod decide;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use decide::{Answer, Question, Verdicts, decide};
+pub use probe::Probe;
+
+/// One device that uses another's memory. Both are UUIDs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pair {
+    /// The device that reads and writes.
+    pub user: String,
+    /// The device whose memory it is.
+    pub owner: String,
+}
+
+impl Pair {
+    /// Every ordered pair of different devices, ascending.
+    pub fn of(devices: &[String]) -> Vec<Pair> {
+        let mut sorted: Vec<&String> = devices.iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let pairs = sorted.iter().flat_map(|user| {
+            let others = sorted.iter().filter(move |owner| owner != &user);
+            others.map(|owner| Pair { user: (*user).clone(), owner: (*owner).clone() })
+        });
+        pairs.collect()
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} using memory of {}", self.user, self.owner)
+    }
+}
+
+/// What was found out of a pair. Only [`Verdict::Proven`] allows anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// What one wrote, the other read.
+    Proven,
+    /// Data went wrong, in these words.
+    Broken(String),
+    /// The driver or the platform says no.
+    Refused(String),
+    /// It could not be found out. A veto for this run, and asked anew in the next.
+    Inconclusive(String),
+}
+
+impl Verdict {
+    /// May it be remembered? What the driver says is cheap to ask again; what was not found out is
+    /// not known.
+    fn is_lasting(&self) -> bool {
+        matches!(self, Verdict::Proven | Verdict::Broken(_))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Proven => f.write_str("proven"),
+            Verdict::Broken(how) => write!(f, "broken: {how}"),
+            Verdict::Refused(why) => write!(f, "refused: {why}"),
+            Verdict::Inconclusive(why) => write!(f, "inconclusive: {why}"),
+        }
+    }
+}
