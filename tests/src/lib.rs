@@ -7,3 +7,4 @@ pub mod groups;
 pub mod ported;
 pub mod reference;
 pub mod soak;
+pub mod unreal;

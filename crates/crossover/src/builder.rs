@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossover_bootstrap::{Launch, Options, connect};
+use crossover_bootstrap::{Identity, Launch, Options, connect};
 use crossover_core::agreement::{StepError, all_or_none};
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
-use crossover_core::facts::HOST_ARCH;
 use crossover_core::form::FormError;
 use crossover_core::registry::Registry;
 use crossover_policy::{Effective, Override, Settings, Sources};
 
+use crate::Error;
+use crate::device::{DeviceCopier, Peers, Place};
 use crate::strict::refuse_findings;
-use crate::{Error, report};
 
 /// How long forming a group may take where nobody says: engines load models meanwhile.
 const FORM_TIMEOUT: Duration = Duration::from_secs(60);
@@ -116,6 +116,12 @@ impl Builder {
         self
     }
 
+    /// Says where this rank's data is, as the setting `device` does: `host`, `cuda` (the device of the
+    /// rank's number on its node), `cuda:0`, `hip:1` or `auto`.
+    pub fn device(self, device: impl Into<String>) -> Self {
+        self.set("device", device, "Builder::device")
+    }
+
     /// The settings in force.
     ///
     /// # Errors
@@ -130,21 +136,22 @@ impl Builder {
     /// # Errors
     ///
     /// A setting or policy file is wrong or, with the setting `strict`, lint has anything to say of
-    /// the policy; a rank is missing or lost, ranks disagree, or no backend can be had. Where the
+    /// the policy; a device cannot be had, or ranks share one and may not; a rank is missing or lost, ranks disagree, or no backend can be had. Where the
     /// cause concerns all ranks, all hold the same sentence.
     pub fn form(&self) -> Result<Communicator, Error> {
         let launch = self.launch.clone().unwrap_or_else(|| Launch::new(0, 1));
-        let loaded = self.load();
+        let loaded = self.load(&launch);
         let mut options = Options { deadline: FORM_TIMEOUT, ..Options::default() };
-        if let Ok((settings, _)) = &loaded {
+        if let Ok(Loaded { settings, .. }) = &loaded {
             options.deadline = settings.form_timeout.unwrap_or(FORM_TIMEOUT);
             options.node_id = settings.node_id.clone();
         }
         // A rank whose files are wrong still comes, to say so: else its peers would wait for it.
         let channel: Arc<dyn Bootstrap> = connect(&launch, &options)?.into();
         let vote = loaded.as_ref().map(|_| ()).map_err(StepError::new);
-        let everywhere = all_or_none(&*channel, "read its settings and policy", vote);
-        let (settings, policy) = loaded?;
+        let everywhere =
+            all_or_none(&*channel, "read its settings and policy and open its device", vote);
+        let Loaded { settings, policy, place } = loaded?;
         everywhere?;
 
         let mut group = settings.group(&self.tag);
@@ -152,7 +159,10 @@ impl Builder {
             let determinism = engine.determinism.max(group.contract.determinism);
             group.contract = Contract { determinism, ..engine };
         }
-        let report = report(settings.node_id.as_deref());
+        group.backends.device = place.name();
+        let node_id = settings.node_id.as_deref();
+        let peers = Peers::exchange(&*channel, Identity::here(node_id).node(), place.unit());
+        let report = place.report(node_id, &peers.map_err(FormError::from)?);
         let formed = Communicator::form(&*channel, &self.registry, &policy.policy, report, &group)?;
 
         // One strict rank holds all to it. Where rank 0's policy was adopted, this rank's own files
@@ -171,15 +181,27 @@ impl Builder {
         let everywhere = all_or_none(&*channel, "keep to `strict`", vote);
         strict?;
         everywhere?;
-        Ok(formed.with_channel(channel))
+        let formed = formed.with_channel(channel);
+        Ok(match place {
+            Place::Host => formed,
+            Place::Device(device) => formed.with_copier(Arc::new(DeviceCopier(device))),
+        })
     }
 
-    fn load(&self) -> Result<(Settings, Effective), Error> {
+    fn load(&self, launch: &Launch) -> Result<Loaded, Error> {
         let settings = self.settings()?;
-        let of_files = Sources::of(&settings, HOST_ARCH);
+        let place = Place::open(&settings, launch)?;
+        let of_files = Sources::of(&settings, place.arch());
         let texts = self.policies.iter().cloned();
         let sources = texts.fold(of_files, |sources, (name, text)| sources.with_text(name, text));
         let policy = sources.load(&self.registry)?;
-        Ok((settings, policy))
+        Ok(Loaded { settings, policy, place })
     }
+}
+
+/// What a rank does by itself before it meets the others.
+struct Loaded {
+    settings: Settings,
+    policy: Effective,
+    place: Place,
 }

@@ -5,6 +5,7 @@ use crossover_core::agreement::AllOrNoneError;
 use crossover_core::communicator::CallError;
 use crossover_core::form::FormError;
 use crossover_core::registry::RegistryError;
+use crossover_device::error::DeviceError;
 use crossover_policy::{Diagnostic, PolicyError, SettingsError};
 
 /// A group could not be formed. Its `Debug` is its sentence, which is what a `main` that returns it
@@ -12,6 +13,9 @@ use crossover_policy::{Diagnostic, PolicyError, SettingsError};
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// This rank's device cannot be had.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// Ranks met, and the group did not come about.
     #[error(transparent)]
     Form(#[from] FormError),
@@ -70,7 +74,7 @@ pub fn call_exit_code(error: &CallError) -> u8 {
     match error {
         CallError::NothingEligible { .. } => 3,
         CallError::Failed(e) | CallError::Poisoned(e) if e.is_loss() => 4,
-        CallError::Failed(_) | CallError::Poisoned(_) => 1,
+        CallError::Failed(_) | CallError::Poisoned(_) | CallError::Unprepared { .. } => 1,
         _ => 2,
     }
 }

@@ -16,6 +16,7 @@
 //! engine that brings its own control plane, registry or policy calls [`Communicator::form`].
 
 mod builder;
+mod device;
 mod error;
 mod host;
 mod strict;
@@ -24,7 +25,7 @@ pub use builder::Builder;
 pub use crossover_bootstrap as bootstrap;
 pub use crossover_core as core;
 pub use crossover_core::call::{CallBuffers, CallSig, Dtype, Mode, Op, ReduceOp, Split};
-pub use crossover_core::communicator::{AbortHandle, CallError, Communicator};
+pub use crossover_core::communicator::{AbortHandle, CallError, CommitError, Communicator};
 pub use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 pub use crossover_core::element::{Element, F8E4M3, F8E5M2};
 pub use crossover_policy as policy;
