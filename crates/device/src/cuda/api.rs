@@ -279,7 +279,10 @@ fn find<F: Copy>(name: &str) -> Result<F, DeviceError> {
 }
 
 fn absent() -> String {
-    let names = cudarc::get_lib_name_candidates("cuda");
+    // cudarc tries Windows' names too, and some twice.
+    let mut names = cudarc::get_lib_name_candidates("cuda");
+    names.retain(|name| !name.contains("64"));
+    names.dedup();
     format!(
         "there is no CUDA driver here: none of {} can be loaded; install NVIDIA's driver, or give \
          the container access to it, and if it is in an unusual place name that in LD_LIBRARY_PATH",

@@ -11,6 +11,7 @@ mod api;
 mod capture;
 mod context;
 mod driver;
+mod image;
 mod memory;
 mod module;
 mod provenance;

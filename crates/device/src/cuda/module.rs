@@ -10,21 +10,15 @@ use cudarc::driver::sys::{
 
 use crate::cuda::api::Api;
 use crate::cuda::capture::Relaxed;
-use crate::cuda::{Cuda, context, number, pointer};
+use crate::cuda::{Cuda, context, image, number, pointer};
 use crate::driver::{FunctionUse, Handle, Launch};
 use crate::error::DeviceError;
 
 pub(super) fn load(api: &Api, image: &[u8]) -> Result<Handle, DeviceError> {
-    // The driver takes an image without its length; each kind begins by telling its own.
-    if image.len() < 64 {
-        return Err(DeviceError::Invalid(format!(
-            "a kernel image of {} bytes is none: build the kernels again",
-            image.len()
-        )));
-    }
+    image::check(image)?;
     let _relaxed = Relaxed::enter(api)?;
     let mut module = std::ptr::null_mut();
-    // SAFETY: a place for one module. The image is of a file that a compiler wrote.
+    // SAFETY: a place for one module, and an image that is as long as it says.
     unsafe { api.cuModuleLoadData(&mut module, image.as_ptr().cast()) }?;
     Ok(Handle(number(module)))
 }
