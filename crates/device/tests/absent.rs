@@ -1,5 +1,7 @@
 //! Where there is no CUDA driver, or none that serves, a sentence says so.
 
+#![allow(clippy::print_stderr, reason = "says why a test skips")]
+
 use crossover_device::error::DeviceError;
 
 #[test]

@@ -1,5 +1,7 @@
 //! Everything on a real CUDA device; where there is none, each test says that it skips.
 
+#![allow(clippy::print_stderr, reason = "says what the machine is, and why a test skips")]
+
 mod graphs;
 mod kernels;
 mod memory;

@@ -75,7 +75,7 @@ fn an_address_that_is_used_again_is_another_allocation() {
 #[test]
 fn what_is_no_device_memory_is_not_shared() {
     let Some(device) = device() else { return };
-    let here = vec![0_u8; 64];
+    let here = [0_u8; 64];
     let said = device.provenance(here.as_ptr() as u64).unwrap_err().to_string();
     assert!(said.contains("no memory that the CUDA driver knows"), "{said}");
     let page = Page::new();
