@@ -11,7 +11,6 @@ pub(super) fn examine() -> Vec<Finding> {
     let mut findings = vec![kernel(), node(), allowed_processors()];
     findings.extend(caches());
     findings.extend(memory());
-    findings.push(gpus());
     findings
 }
 
@@ -86,18 +85,4 @@ fn memory() -> Option<Finding> {
         found.push_str(&format!(", limited to {} by the control group", mebibytes(limit)));
     }
     Some(Finding::ok("memory", found))
-}
-
-/// Only whether there is one: no vendor's library is linked.
-fn gpus() -> Finding {
-    let devices =
-        ["/dev/nvidiactl", "/dev/kfd"].into_iter().filter(|path| Path::new(path).exists());
-    match devices.collect::<Vec<_>>().as_slice() {
-        [] => Finding::ok("gpu", "none seen, and no backend for one is linked into this program"),
-        seen => Finding::warn(
-            "gpu",
-            format!("there is {}, but no backend for it is linked", seen.join(" and ")),
-            "collectives of this program run on host memory; use a build with backends for it",
-        ),
-    }
 }

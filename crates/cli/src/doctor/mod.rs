@@ -1,6 +1,7 @@
 //! `crossover doctor`: is this node, with this environment, fit for collectives? Runs on a machine
 //! with nothing, and changes nothing.
 
+mod devices;
 mod finding;
 mod machine;
 mod shared_memory;
@@ -53,6 +54,7 @@ fn examine() -> Vec<Finding> {
     let version = format!("crossover {}", env!("CARGO_PKG_VERSION"));
     let mut findings = vec![Finding::ok("version", version)];
     findings.extend(machine::examine());
+    findings.extend(devices::examine());
     let (settings, found) = software::examine();
     findings.extend(found);
     findings.extend(shared_memory::examine(settings.as_ref()));
