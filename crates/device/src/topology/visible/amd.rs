@@ -83,5 +83,5 @@ fn starts_in_any_case(uuid: &str, entry: &str) -> bool {
 }
 
 fn ended(chosen: Vec<String>, variable: &str, entry: &str, why: &str) -> Visible {
-    Visible::ended(chosen, format!("{variable} ends at `{entry}`: {why}"))
+    Visible::cut(chosen, format!("{variable} ends at `{entry}`: {why}"))
 }

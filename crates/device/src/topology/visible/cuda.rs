@@ -156,7 +156,7 @@ fn ended(chosen: Vec<String>, entry: &str, why: &str) -> Visible {
     if chosen.is_empty() && entry.is_empty() {
         return Visible::default();
     }
-    Visible::ended(chosen, format!("CUDA_VISIBLE_DEVICES ends at `{entry}`: {why}"))
+    Visible::cut(chosen, format!("CUDA_VISIBLE_DEVICES ends at `{entry}`: {why}"))
 }
 
 fn gpu_starts(uuid: &str, entry: &str) -> bool {

@@ -25,7 +25,7 @@ impl Visible {
         Visible { uuids: uuids.into_iter().collect(), ended: None }
     }
 
-    fn ended(uuids: Vec<String>, why: String) -> Visible {
+    fn cut(uuids: Vec<String>, why: String) -> Visible {
         Visible { uuids, ended: Some(why) }
     }
 }
