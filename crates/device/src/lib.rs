@@ -19,5 +19,7 @@ pub mod module;
 mod registry;
 pub mod sharing;
 pub mod stream;
+pub mod topology;
+pub mod verdict;
 
 pub use crate::registry::{driver, install, open};
