@@ -99,6 +99,10 @@ fn why_not(platform: &str, kernel: &Kernel) -> Vec<String> {
 
 /// A line for each file: how many kernels, and the most that one of them takes.
 pub(super) fn table(manifest: &Manifest) -> String {
+    if manifest.platform == "host" {
+        let kernels: usize = manifest.files.iter().map(|file| file.kernels.len()).sum();
+        return format!("{}: {kernels} kernels", manifest.arch);
+    }
     let mut lines = vec![format!(
         "{:<8}{:<44}{:>8}{:>9}{:>10}{:>7}{:>7}{:>8}",
         manifest.arch, "source", "kernels", "threads", "registers", "spill", "stack", "shared"

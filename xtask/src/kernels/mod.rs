@@ -17,6 +17,8 @@ mod build;
 mod check;
 mod compile;
 mod manifest;
+#[cfg(test)]
+mod orders;
 mod sources;
 mod toolchain;
 mod usage;
