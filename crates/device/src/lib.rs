@@ -12,6 +12,7 @@ pub mod device;
 pub mod driver;
 pub mod error;
 pub mod graph;
+pub mod hip;
 pub mod images;
 pub mod library;
 pub mod memory;

@@ -56,6 +56,8 @@ table! {
             (value: *mut c_int, attribute: c_int, device: c_int) -> c_int;
         /// Bytes of its memory.
         device_total_mem = "hipDeviceTotalMem" (bytes: *mut usize, device: c_int) -> c_int;
+        /// The device that is current on the calling thread.
+        get_device = "hipGetDevice" (device: *mut c_int) -> c_int;
         /// Makes it current on the calling thread.
         set_device = "hipSetDevice" (device: c_int) -> c_int;
         /// Waits for the current device.
