@@ -25,6 +25,9 @@ enum Task {
         /// The folder [default: target/bundle]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
+        /// Such as sm90,gfx942 [default: what is built]
+        #[arg(long, value_delimiter = ',')]
+        arch: Vec<String>,
     },
     /// Compile the kernels into target/kernels, or check what was compiled
     #[command(subcommand)]
@@ -51,7 +54,7 @@ fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     match Task::parse() {
         Task::Bench(bench) => bench::run(root, bench),
-        Task::Bundle { out } => bundle::run(root, out.as_deref()),
+        Task::Bundle { out, arch } => bundle::run(root, out.as_deref(), &arch),
         Task::Kernels(kernels) => kernels::run(root, kernels),
         Task::Model => model::run(root),
         Task::Test => test::run(root),

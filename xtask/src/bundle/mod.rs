@@ -23,10 +23,10 @@ const RUN: &str = include_str!("run.sh");
 /// # Errors
 ///
 /// No kernels were built yet, or something does not compile.
-pub(crate) fn run(root: &Path, out: Option<&Path>) -> Result<()> {
+pub(crate) fn run(root: &Path, out: Option<&Path>, arches: &[String]) -> Result<()> {
     let default = root.join("target/bundle");
     let out = out.unwrap_or(&default);
-    let arches = kernels::refresh(root)?;
+    let arches = kernels::refresh(root, arches)?;
     ensure!(
         !arches.is_empty(),
         "no kernels are built: cargo xtask kernels cuda --arch sm90, or what the machine has"

@@ -25,10 +25,11 @@ mod usage;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 use arch::{Arch, Platform};
+use manifest::Manifest;
 use toolchain::Toolchain;
 
 /// What to compile, or to check
@@ -65,19 +66,29 @@ pub(crate) fn run(root: &Path, kernels: Kernels) -> Result<()> {
     build::run(root, &Toolchain::have(root, platform)?, &arches)
 }
 
-/// Brings the devices' kernels that are built up to date, and says for which architectures.
-pub(crate) fn refresh(root: &Path) -> Result<Vec<&'static str>> {
-    let mut built = Vec::new();
-    for platform in [Platform::Cuda, Platform::Hip] {
-        let is_built =
-            |arch: &Arch| root.join("target/kernels").join(arch.name).join(manifest::NAME).exists();
-        let arches: Vec<_> = Arch::of(platform).filter(is_built).collect();
-        if !arches.is_empty() {
-            build::run(root, &Toolchain::have(root, platform)?, &arches)?;
-        }
-        built.extend(arches.iter().map(|arch| arch.name));
+/// Brings kernels of devices up to date: of the architectures named, or, if none is, of all that
+/// are built. Returns the names of their folders.
+pub(crate) fn refresh(root: &Path, names: &[String]) -> Result<Vec<&'static str>> {
+    let devices = [Platform::Cuda, Platform::Hip];
+    let mut arches = Vec::new();
+    for name in names {
+        let found = devices.iter().find_map(|platform| Arch::parse(*platform, name).ok());
+        arches.push(found.with_context(|| format!("{name} is no device's architecture"))?);
     }
-    Ok(built)
+    if names.is_empty() {
+        let is_built = |arch: &Arch| {
+            let manifest = Manifest::read(&root.join("target/kernels").join(arch.name));
+            manifest.is_some_and(|it| it.files.iter().any(|file| !file.kernels.is_empty()))
+        };
+        arches.extend(devices.into_iter().flat_map(Arch::of).filter(is_built));
+    }
+    for platform in devices {
+        let of: Vec<_> = arches.iter().copied().filter(|arch| arch.platform == platform).collect();
+        if !of.is_empty() {
+            build::run(root, &Toolchain::have(root, platform)?, &of)?;
+        }
+    }
+    Ok(arches.iter().map(|arch| arch.name).collect())
 }
 
 /// Builds what tests want: one architecture a vendor, to keep the time small. Where a compiler
