@@ -17,6 +17,9 @@
 #endif
 
 #define PLATFORM_DEVICE static inline __attribute__((device, always_inline))
+#define PLATFORM_DEVICE_MEMBER inline __attribute__((device, always_inline))
+// What is hardly ever run. Calls need a stack on these devices, so it is in line all the same.
+#define PLATFORM_COLD PLATFORM_DEVICE
 #define PLATFORM_SHARED __attribute__((shared))
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) \
   extern "C" __attribute__((global, launch_bounds(MAX_THREADS))) void NAME(const ARGS args)
@@ -126,6 +129,10 @@ PLATFORM_DEVICE void store_release_u64(uint64_t* to, uint64_t value) {
   platform_release_system();
   platform_store_relaxed(to, value);
 }
+PLATFORM_DEVICE void store_release_u32(uint32_t* to, uint32_t value) {
+  platform_release_system();
+  platform_store_relaxed(to, value);
+}
 PLATFORM_DEVICE uint64_t load_relaxed_u64(const uint64_t* from) {
   return platform_load_relaxed<uint64_t>(from);
 }
@@ -146,8 +153,7 @@ PLATFORM_DEVICE uint32_t compare_exchange_u32(uint32_t* at, uint32_t expected, u
   return expected;
 }
 PLATFORM_DEVICE uint32_t fetch_add_device_u32(uint32_t* at, uint32_t value) {
-  platform_release_device();
-  return __scoped_atomic_fetch_add(platform_global<uint32_t>(at), value, __ATOMIC_ACQUIRE,
+  return __scoped_atomic_fetch_add(platform_global<uint32_t>(at), value, __ATOMIC_RELAXED,
                                    __MEMORY_SCOPE_DEVICE);
 }
 

@@ -16,7 +16,7 @@ struct Epoch {
 };
 
 PLATFORM_DEVICE Epoch read_epoch(const Common& c) {
-  const Pack p = load_pack(reinterpret_cast<const void*>(c.state));
+  const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state));
   Epoch e;
   e.number = uint64_t(p.w[0]) | uint64_t(p.w[1]) << 32;
   e.slot = p.w[2];
@@ -24,20 +24,24 @@ PLATFORM_DEVICE Epoch read_epoch(const Common& c) {
   return e;
 }
 
-// Every block says that it has read the state; the last one advances it for the next call. Before a block waits for
-// peers, so that the way there and back is hidden behind the wait. All threads of the block call it. `is_last` tells one
-// thread of one block that it may write the rest of the state.
-PLATFORM_DEVICE bool arrive(const Common& c, const Epoch& e) {
+// Every block says that it has read the state; the last one to say so advances it for the next call, by `advance` at the
+// end of the kernel: the way to the counter and back is hidden behind the wait for peers. All threads of a block call it.
+// No order is needed but the one that values make: what has been used has been read.
+PLATFORM_DEVICE uint32_t say_arrived(const Common& c) {
   block_barrier();
-  if (thread_id() != 0) return false;
+  if (thread_id() != 0) return 0;
+  if (grid_size() == 1) return 1;
+  return fetch_add_device_u32(&reinterpret_cast<State*>(c.state)->arrived, 1) + 1;
+}
+
+// True for one thread of one block, which may write the rest of the state.
+PLATFORM_DEVICE bool advance(const Common& c, const Epoch& e, uint32_t arrived) {
+  if (arrived != grid_size()) return false;
   State* state = reinterpret_cast<State*>(c.state);
-  if (grid_size() > 1) {
-    if (fetch_add_device_u32(&state->arrived, 1) != grid_size() - 1) return false;
-    state->arrived = 0;
-  }
   const uint64_t next = e.number + 1;
   // 0 marks a cleared place: it is skipped. Parity must keep turning, and two is even.
-  state->epoch = uint32_t(next) == 0 ? next + 2 : next;
-  state->slot = e.slot == 2 ? 0 : e.slot + 1;
+  store_relaxed_u64(&state->epoch, uint32_t(next) == 0 ? next + 2 : next);
+  store_relaxed_u32(&state->slot, e.slot == 2 ? 0 : e.slot + 1);
+  store_relaxed_u32(&state->arrived, 0);
   return true;
 }

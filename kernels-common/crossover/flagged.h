@@ -8,6 +8,7 @@
 #include <crossover/numerics.h>
 #include <crossover/tensor.h>
 #include <crossover/wait.h>
+#include <crossover/world.h>
 
 // Payload bytes of a line.
 constexpr uint64_t LINE_BYTES = 8;
@@ -42,37 +43,49 @@ PLATFORM_DEVICE bool has_come(const Line& line, uint32_t flag) {
 PLATFORM_DEVICE uint64_t payload_of(const Line& line) { return (line.a[0] & 0xFFFFFFFFu) | line.a[1] << 32; }
 
 // To every peer, the same.
-template <uint32_t ROOM>
+template <uint32_t N>
 PLATFORM_DEVICE void push_to_all(const Common& c, const Slot& slot, uint64_t i, Line line) {
 #pragma unroll
-  for (uint32_t peer = 0; peer < ROOM; ++peer) {
-    if (peer < c.world && peer != c.rank) {
+  for (uint32_t peer = 0; peer < N; ++peer) {
+    if (has_rank<N>(c, peer) && peer != c.rank) {
       store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)), line);
     }
   }
 }
 
-// Line `i` of `GROUP` peers from `base` on, once all of them have come; where this rank is among them, its own payload is
-// `own`. Looks at all of them at a time, so that they cost one trip and not one each. This rank's own place is looked at
-// too, for nothing: a branch around it would put the payloads in memory.
-template <uint32_t GROUP>
+// To each peer its part.
+PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Slot& slot, const PartsArgs& a, uint64_t first,
+                                uint64_t stride) {
+  for (uint32_t peer = 0; peer < c.world; ++peer) {
+    if (peer == c.rank) continue;
+    const uint64_t bytes = a.send_bytes[peer], part = a.input + a.send_at[peer];
+    for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
+      store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)),
+                         flagged(load_unit8(part, i, bytes), e.flag()));
+    }
+  }
+}
+
+// Line `i` of `COUNT` ranks from `base` on, once those that are peers have come. All are loaded before one is looked at,
+// so that they cost one trip and not one each; this rank's own place is loaded for nothing, since a branch would part them.
+template <uint32_t N, uint32_t COUNT>
 PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint32_t base, uint64_t i,
-                             uint64_t own, uint32_t step, uint64_t* payload) {
+                             uint32_t step, Line* lines) {
   const uint32_t flag = e.flag();
   for (;;) {
+#pragma unroll
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      const uint32_t rank = some_rank<N>(c, base + n);
+      lines[n] = load_line_relaxed(reinterpret_cast<const void*>(slot.line(c.arenas[c.rank], rank, i)));
+    }
     uint32_t missing = MAX_WORLD;
     uint64_t seen = 0;
 #pragma unroll
-    for (uint32_t n = 0; n < GROUP; ++n) {
-      const uint32_t peer = base + n;
-      if (peer < c.world) {
-        const Line line = load_line_relaxed(reinterpret_cast<const void*>(slot.line(c.arenas[c.rank], peer, i)));
-        const bool is_own = peer == c.rank;
-        payload[n] = is_own ? own : payload_of(line);
-        if (!is_own && !has_come(line, flag)) {
-          missing = peer;
-          seen = line.a[0];
-        }
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      const uint32_t rank = some_rank<N>(c, base + n);
+      if (rank != c.rank && !has_come(lines[n], flag)) {
+        missing = rank;
+        seen = lines[n].a[0];
       }
     }
     if (missing == MAX_WORLD) return;
@@ -98,22 +111,23 @@ PLATFORM_DEVICE void scrub(const Common& c, const Epoch& e, uint64_t region, uin
 #endif
 }
 
-// Line `i` of all ranks, reduced, in the order of ranks, a group at a time.
-template <class T, class Op, uint32_t ROOM>
+// Line `i` of all ranks, reduced, in the order of ranks, a group at a time; `own` is this rank's payload.
+template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint64_t i,
                                       uint64_t own) {
-  constexpr uint32_t GROUP = ROOM < 8 ? ROOM : 8;
+  constexpr uint32_t COUNT = Group<N>::SIZE;
   Accumulator<T, Op, 2> sum;
 #pragma unroll
-  for (uint32_t base = 0; base < ROOM; base += GROUP) {
-    if (base >= c.world) break;
-    uint64_t payload[GROUP];
-    collect<GROUP>(wait, c, e, slot, base, i, own, STEP_DATA, payload);
+  for (uint32_t base = 0; base < N; base += COUNT) {
+    if (!has_rank<N>(c, base)) break;
+    Line lines[COUNT];
+    collect<N, COUNT>(wait, c, e, slot, base, i, STEP_DATA, lines);
 #pragma unroll
-    for (uint32_t n = 0; n < GROUP; ++n) {
-      const uint32_t words[2] = {uint32_t(payload[n]), uint32_t(payload[n] >> 32)};
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      const uint64_t payload = base + n == c.rank ? own : payload_of(lines[n]);
+      const uint32_t words[2] = {uint32_t(payload), uint32_t(payload >> 32)};
       if (base + n == 0) sum.start(words);
-      else if (base + n < c.world) sum.add(words, c.reduce_op);
+      else if (has_rank<N>(c, base + n)) sum.add(words, c.reduce_op);
     }
   }
   uint32_t words[2];

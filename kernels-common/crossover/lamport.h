@@ -10,6 +10,7 @@
 #include <crossover/numerics.h>
 #include <crossover/tensor.h>
 #include <crossover/wait.h>
+#include <crossover/world.h>
 
 // The Lamport half of the state.
 struct Turn {
@@ -19,7 +20,7 @@ struct Turn {
 };
 
 PLATFORM_DEVICE Turn read_turn(const Common& c) {
-  const Pack p = load_pack(reinterpret_cast<const void*>(c.state + 16));
+  const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state + 16));
   Turn t;
   t.slot = p.w[0];
   t.before = t.slot == 0 ? 2 : t.slot - 1;
@@ -27,12 +28,12 @@ PLATFORM_DEVICE Turn read_turn(const Common& c) {
   return t;
 }
 
-// For the last thread of the call to advance, see `arrive`.
+// For the thread that advances the epoch.
 PLATFORM_DEVICE void advance_turn(const Common& c, const Turn& t, uint64_t packs) {
   State* state = reinterpret_cast<State*>(c.state);
-  state->lamport_dirty[t.before] = 0;
-  state->lamport_dirty[t.slot] = uint32_t(packs);
-  state->lamport_slot = t.slot == 2 ? 0 : t.slot + 1;
+  store_relaxed_u32(&state->lamport_dirty[t.before], 0);
+  store_relaxed_u32(&state->lamport_dirty[t.slot], uint32_t(packs));
+  store_relaxed_u32(&state->lamport_slot, t.slot == 2 ? 0 : t.slot + 1);
 }
 
 PLATFORM_DEVICE uint64_t lamport_at(const Common& c, uint32_t slot, uint64_t region, uint64_t place, uint64_t arena,
@@ -60,16 +61,28 @@ PLATFORM_DEVICE bool is_marked(const Pack& p) {
   return p.w[0] == LAMPORT_EMPTY || p.w[1] == LAMPORT_EMPTY || p.w[2] == LAMPORT_EMPTY || p.w[3] == LAMPORT_EMPTY;
 }
 
+// To every peer.
+template <uint32_t N>
+PLATFORM_DEVICE void send_lamport(const Common& c, const Turn& t, uint64_t region, uint64_t place, uint64_t i,
+                                  const Pack& own) {
+#pragma unroll
+  for (uint32_t peer = 0; peer < N; ++peer) {
+    if (has_rank<N>(c, peer) && peer != c.rank) {
+      store_pack_relaxed(reinterpret_cast<void*>(lamport_at(c, t.slot, region, place, c.arenas[peer], c.rank, i)), own);
+    }
+  }
+}
+
 // Marks what the Lamport call before received, from every peer.
-template <uint32_t ROOM>
+template <uint32_t N>
 PLATFORM_DEVICE void clear_before(const Common& c, const Turn& t, uint64_t region, uint64_t place, uint64_t first,
                                   uint64_t stride) {
 #ifndef SABOTAGE_SKIP_CLEAR
   const Pack mark = {{LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY}};
   for (uint64_t i = first; i < t.dirty_before; i += stride) {
 #pragma unroll
-    for (uint32_t peer = 0; peer < ROOM; ++peer) {
-      if (peer < c.world && peer != c.rank) {
+    for (uint32_t peer = 0; peer < N; ++peer) {
+      if (has_rank<N>(c, peer) && peer != c.rank) {
         store_pack_relaxed(
             reinterpret_cast<void*>(lamport_at(c, t.before, region, place, c.arenas[c.rank], peer, i)), mark);
       }
@@ -78,24 +91,22 @@ PLATFORM_DEVICE void clear_before(const Common& c, const Turn& t, uint64_t regio
 #endif
 }
 
-// Pack `i` of `GROUP` peers from `base` on, once all of them have come; this rank's own is `own`, and its own place is
-// looked at for nothing, as in flagged.h.
-template <uint32_t GROUP>
+// Pack `i` of `COUNT` ranks from `base` on, once those that are peers have come: all are loaded before one is looked at, as
+// in flagged.h.
+template <uint32_t N, uint32_t COUNT>
 PLATFORM_DEVICE void collect_lamport(Wait& wait, const Common& c, const Epoch& e, const Turn& t, uint64_t region,
-                                     uint64_t place, uint32_t base, uint64_t i, const Pack& own, Pack* packs) {
+                                     uint64_t place, uint32_t base, uint64_t i, Pack* packs) {
   for (;;) {
+#pragma unroll
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      packs[n] = load_pack_relaxed(reinterpret_cast<const void*>(
+          lamport_at(c, t.slot, region, place, c.arenas[c.rank], some_rank<N>(c, base + n), i)));
+    }
     uint32_t missing = MAX_WORLD;
 #pragma unroll
-    for (uint32_t n = 0; n < GROUP; ++n) {
-      const uint32_t peer = base + n;
-      if (peer < c.world) {
-        const Pack come = load_pack_relaxed(
-            reinterpret_cast<const void*>(lamport_at(c, t.slot, region, place, c.arenas[c.rank], peer, i)));
-        const bool is_own = peer == c.rank;
-#pragma unroll
-        for (uint32_t w = 0; w < 4; ++w) packs[n].w[w] = is_own ? own.w[w] : come.w[w];
-        if (!is_own && is_marked(come)) missing = peer;
-      }
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      const uint32_t rank = some_rank<N>(c, base + n);
+      if (rank != c.rank && is_marked(packs[n])) missing = rank;
     }
     if (missing == MAX_WORLD) return;
     if (!look_again(wait, c, e, missing, STEP_LAMPORT, LAMPORT_EMPTY)) return;

@@ -5,6 +5,7 @@
 #include <crossover/barrier.h>
 #include <crossover/numerics.h>
 #include <crossover/tensor.h>
+#include <crossover/world.h>
 
 // This call's stage in an arena; `place` are the bytes of one.
 PLATFORM_DEVICE uint64_t stage_of(uint64_t arena, const Epoch& e, uint64_t region, uint64_t place) {
@@ -20,27 +21,40 @@ PLATFORM_DEVICE uint64_t stage_of(uint64_t arena, const Epoch& e, uint64_t regio
 PLATFORM_DEVICE const uint64_t* committed_row(Wait& wait, const Common& c, const Epoch& e, uint64_t row) {
   if (row == 0) return nullptr;
   const uint64_t* addresses = reinterpret_cast<const uint64_t*>(row);
-  if (addresses[0] == ROW_NOT_COMMITTED) give_up(wait, c, e, CODE_NOT_COMMITTED, c.rank, STEP_BARRIER, 0);
+  if (addresses[0] == ROW_NOT_COMMITTED) {
+    give_up(c, e, CODE_NOT_COMMITTED, c.rank, STEP_BARRIER, 0);
+    wait.given_up = true;
+  }
   return addresses[0] <= ROW_STAGED ? nullptr : addresses;
 }
 
-// Pack `i` of all ranks' tensors, which are at `from`, reduced in the order of ranks, a group at a time.
-template <class T, class Op, uint32_t ROOM>
-PLATFORM_DEVICE Pack reduce_packs(const Common& c, const uint64_t* from, uint64_t i, uint64_t bytes) {
-  constexpr uint32_t GROUP = ROOM < 8 ? ROOM : 8;
+// Each peer's part into this rank's stage.
+PLATFORM_DEVICE void stage_parts(const Common& c, const Epoch& e, const PartsArgs& a, uint64_t first, uint64_t stride) {
+  const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
+  for (uint32_t peer = 0; peer < c.world; ++peer) {
+    if (peer == c.rank) continue;
+    const uint64_t bytes = a.send_bytes[peer], part = a.input + a.send_at[peer];
+    for (uint64_t i = first; i < units(bytes, 16); i += stride) {
+      store_pack(reinterpret_cast<void*>(mine + a.stage_at[peer] + i * 16), load_unit16(part, i, bytes));
+    }
+  }
+}
+
+// Pack `i` of all ranks' tensors, reduced in the order of ranks, a group at a time. `from(rank)` is where a rank's tensor is.
+template <class T, class Op, uint32_t N, class From>
+PLATFORM_DEVICE Pack reduce_packs(const Common& c, From from, uint64_t i, uint64_t bytes) {
+  constexpr uint32_t COUNT = Group<N>::SIZE;
   Accumulator<T, Op, 4> sum;
 #pragma unroll
-  for (uint32_t base = 0; base < ROOM; base += GROUP) {
-    if (base >= c.world) break;
-    Pack packs[GROUP];
+  for (uint32_t base = 0; base < N; base += COUNT) {
+    if (!has_rank<N>(c, base)) break;
+    Pack packs[COUNT];
 #pragma unroll
-    for (uint32_t n = 0; n < GROUP; ++n) {
-      if (base + n < c.world) packs[n] = load_unit16(from[base + n], i, bytes);
-    }
+    for (uint32_t n = 0; n < COUNT; ++n) packs[n] = load_unit16(from(some_rank<N>(c, base + n)), i, bytes);
 #pragma unroll
-    for (uint32_t n = 0; n < GROUP; ++n) {
+    for (uint32_t n = 0; n < COUNT; ++n) {
       if (base + n == 0) sum.start(packs[n].w);
-      else if (base + n < c.world) sum.add(packs[n].w, c.reduce_op);
+      else if (has_rank<N>(c, base + n)) sum.add(packs[n].w, c.reduce_op);
     }
   }
   Pack result;

@@ -5,20 +5,14 @@
 
 PLATFORM_DEVICE uint64_t units(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
 
-PLATFORM_DEVICE uint64_t load_bytes(const uint8_t* from, uint64_t left) {
+PLATFORM_COLD uint64_t load_bytes(const uint8_t* from, uint64_t left) {
   uint64_t value = 0;
-#pragma unroll
-  for (uint32_t i = 0; i < 8; ++i) {
-    if (i < left) value |= uint64_t(from[i]) << (8 * i);
-  }
+  for (uint32_t i = 0; i < 8 && i < left; ++i) value |= uint64_t(from[i]) << (8 * i);
   return value;
 }
 
-PLATFORM_DEVICE void store_bytes(uint8_t* to, uint64_t value, uint64_t left) {
-#pragma unroll
-  for (uint32_t i = 0; i < 8; ++i) {
-    if (i < left) to[i] = uint8_t(value >> (8 * i));
-  }
+PLATFORM_COLD void store_bytes(uint8_t* to, uint64_t value, uint64_t left) {
+  for (uint32_t i = 0; i < 8 && i < left; ++i) to[i] = uint8_t(value >> (8 * i));
 }
 
 // Unit `i` of 8 bytes of a tensor of `bytes`.

@@ -12,9 +12,8 @@ struct Wait {
   uint64_t began = 0;
 };
 
-PLATFORM_DEVICE void give_up(Wait& wait, const Common& c, const Epoch& e, uint32_t code, uint32_t awaited, uint32_t step,
-                             uint64_t observed) {
-  wait.given_up = true;
+PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awaited, uint32_t step,
+                           uint64_t observed) {
   Failure* f = reinterpret_cast<Failure*>(c.failure);
   if (compare_exchange_u32(&f->claimed, 0, 1) == 0) {
     f->awaited = awaited;
@@ -29,18 +28,24 @@ PLATFORM_DEVICE void give_up(Wait& wait, const Common& c, const Epoch& e, uint32
   store_relaxed_u32(&reinterpret_cast<State*>(c.state)->poisoned, 1);
 }
 
+// After many looks: is there still hope? Returns when the wait began, or 0 if it is given up.
+PLATFORM_COLD uint64_t consider(const Common& c, Epoch e, uint64_t began, uint32_t awaited, uint32_t step,
+                                uint64_t observed) {
+  const uint64_t now = clock_ns();
+  if (began == 0) return now;
+  const bool aborted = load_relaxed_u32(reinterpret_cast<const uint32_t*>(c.abort)) != 0;
+  if (!aborted && now - began <= c.budget) return began;
+  give_up(c, e, aborted ? CODE_ABORTED : CODE_LATE, awaited, step, observed);
+  return 0;
+}
+
 // After a look that saw nothing: look again? `awaited` is the rank whose value did not come.
 PLATFORM_DEVICE bool look_again(Wait& wait, const Common& c, const Epoch& e, uint32_t awaited, uint32_t step,
                                 uint64_t observed) {
   if (wait.given_up) return false;
   pause();
   if (++wait.looks % LOOKS != 0) return true;
-  const uint64_t now = clock_ns();
-  if (wait.began == 0) wait.began = now;
-  if (load_relaxed_u32(reinterpret_cast<const uint32_t*>(c.abort)) != 0) {
-    give_up(wait, c, e, CODE_ABORTED, awaited, step, observed);
-  } else if (now - wait.began > c.budget) {
-    give_up(wait, c, e, CODE_LATE, awaited, step, observed);
-  }
+  wait.began = consider(c, e, wait.began, awaited, step, observed);
+  wait.given_up = wait.began == 0;
   return !wait.given_up;
 }

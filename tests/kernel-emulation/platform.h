@@ -8,6 +8,8 @@
 #include "emulator.h"
 
 #define PLATFORM_DEVICE static inline __attribute__((always_inline, unused))
+// For what is seldom needed and would cost registers inline.
+#define PLATFORM_COLD static __attribute__((noinline, unused))
 #define PLATFORM_DEVICE_MEMBER inline __attribute__((always_inline))
 // A block is an OS thread, and its fibres stay on it.
 #define PLATFORM_COLD PLATFORM_DEVICE

@@ -5,26 +5,30 @@
 #include <crossover/flagged.h>
 #include <crossover/instantiate.h>
 
-template <class T, class Op, uint32_t ROOM>
+template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
+  const uint64_t lines = units(a.bytes, LINE_BYTES);
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
+  // On its way together with the state.
+  const uint64_t mine = first < lines ? load_unit8(a.input, first, a.bytes) : 0;
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   const Slot slot = flagged_slot(c, e, a.region, a.place);
-  const uint64_t lines = units(a.bytes, LINE_BYTES);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   for (uint64_t i = first; i < lines; i += stride) {
-    push_to_all<ROOM>(c, slot, i, flagged(load_unit8(a.input, i, a.bytes), e.flag()));
+    const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
+    push_to_all<N>(c, slot, i, flagged(own, e.flag()));
   }
   scrub(c, e, a.region, a.place);
-  arrive(c, e);
+  const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint64_t i = first; i < lines; i += stride) {
-    const uint64_t own = load_unit8(a.input, i, a.bytes);
-    store_unit8(a.output, i, a.bytes, reduce_lines<T, Op, ROOM>(wait, c, e, slot, i, own));
+    const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
+    store_unit8(a.output, i, a.bytes, reduce_lines<T, Op, N>(wait, c, e, slot, i, own));
   }
+  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(one_shot_push, AllReduceArgs)

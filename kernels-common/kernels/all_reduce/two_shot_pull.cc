@@ -6,61 +6,55 @@
 #include <crossover/instantiate.h>
 #include <crossover/stage.h>
 
-template <class T, class Op, uint32_t ROOM>
+template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
+  const uint64_t packs = units(a.bytes, 16), share = units(packs, c.world);
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   Wait wait;
   const uint64_t* row = committed_row(wait, c, e, a.row);
-  const uint64_t packs = units(a.bytes, 16), share = units(packs, c.world);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   // Block b of every rank has the same packs of every share: barriers are between equal blocks.
   if (!row) {
     const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
     for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
-      for (uint32_t peer = 0; peer < ROOM; ++peer) {
+      for (uint32_t peer = 0; peer < N; ++peer) {
         const uint64_t i = peer * share + j;
-        if (peer < c.world && peer != c.rank && i < packs) {
+        if (has_rank<N>(c, peer) && peer != c.rank && i < packs) {
           store_pack(reinterpret_cast<void*>(mine + i * 16), load_unit16(a.input, i, a.bytes));
         }
       }
     }
   }
-  arrive(c, e);
+  const uint32_t arrived = say_arrived(c);
   meet(wait, c, e, a.barrier, 0, STEP_BARRIER);
+  const auto from = [&](uint32_t rank) {
+    return rank == c.rank ? a.input : row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
+  };
   const uint64_t my_results = stage_of(c.arenas[c.rank], e, a.second, a.second_place);
-  uint64_t from[ROOM];
-#pragma unroll
-  for (uint32_t peer = 0; peer < ROOM; ++peer) {
-    if (peer < c.world) {
-      from[peer] = peer == c.rank ? a.input : row ? row[peer] : stage_of(c.arenas[peer], e, a.region, a.place);
-    }
-  }
   for (uint64_t j = first; j < share; j += stride) {
     const uint64_t i = c.rank * share + j;
     if (i >= packs) break;
-    const Pack result = reduce_packs<T, Op, ROOM>(c, from, i, a.bytes);
+    const Pack result = reduce_packs<T, Op, N>(c, from, i, a.bytes);
     store_pack(reinterpret_cast<void*>(my_results + j * 16), result);
     store_unit16(a.output, i, a.bytes, result);
   }
   meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER);
-#pragma unroll
-  for (uint32_t peer = 0; peer < ROOM; ++peer) {
-    if (peer < c.world) from[peer] = stage_of(c.arenas[peer], e, a.second, a.second_place);
-  }
   for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
-    for (uint32_t peer = 0; peer < ROOM; ++peer) {
+    for (uint32_t peer = 0; peer < N; ++peer) {
       const uint64_t i = peer * share + j;
-      if (peer < c.world && peer != c.rank && i < packs) {
-        store_unit16(a.output, i, a.bytes, load_pack(reinterpret_cast<const void*>(from[peer] + j * 16)));
+      if (has_rank<N>(c, peer) && peer != c.rank && i < packs) {
+        const uint64_t results = stage_of(c.arenas[peer], e, a.second, a.second_place);
+        store_unit16(a.output, i, a.bytes, load_pack(reinterpret_cast<const void*>(results + j * 16)));
       }
     }
   }
+  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(two_shot_pull, AllReduceArgs)

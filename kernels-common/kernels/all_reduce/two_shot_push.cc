@@ -5,39 +5,49 @@
 #include <crossover/flagged.h>
 #include <crossover/instantiate.h>
 
-// Line j of the shares that peers have reduced. The last share may be shorter, or there may be none: of those nothing is
-// awaited, which is why each share is looked at by itself.
-template <uint32_t ROOM>
+// Line j of the shares that peers have reduced, into the output. Shares are equal but for the last, which may be shorter
+// or empty: of a line that is not there nothing is awaited.
+template <uint32_t N>
 PLATFORM_DEVICE void collect_shares(Wait& wait, const Common& c, const Epoch& e, const Slot& shares,
                                     const AllReduceArgs& a, uint64_t j, uint64_t share, uint64_t lines) {
+  constexpr uint32_t COUNT = Group<N>::SIZE;
+  const bool is_everywhere = (c.world - 1) * share + j < lines;
 #pragma unroll
-  for (uint32_t peer = 0; peer < ROOM; ++peer) {
-    const uint64_t i = peer * share + j;
-    if (peer < c.world && peer != c.rank && i < lines) {
-      uint64_t payload;
-      collect<1>(wait, c, e, shares, peer, j, 0, STEP_SHARE, &payload);
-      store_unit8(a.output, i, a.bytes, payload);
+  for (uint32_t base = 0; base < N; base += COUNT) {
+    if (!has_rank<N>(c, base)) break;
+    Line arrived[COUNT];
+    if (is_everywhere) {
+      collect<N, COUNT>(wait, c, e, shares, base, j, STEP_SHARE, arrived);
+    }
+#pragma unroll
+    for (uint32_t n = 0; n < COUNT; ++n) {
+      const uint32_t peer = base + n;
+      const uint64_t i = peer * share + j;
+      if (has_rank<N>(c, peer) && peer != c.rank && i < lines) {
+        if (!is_everywhere) collect<N, 1>(wait, c, e, shares, peer, j, STEP_SHARE, &arrived[n]);
+        store_unit8(a.output, i, a.bytes, payload_of(arrived[n]));
+      }
     }
   }
 }
 
-template <class T, class Op, uint32_t ROOM>
+template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void two_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
+  const uint64_t lines = units(a.bytes, LINE_BYTES), share = units(lines, c.world);
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   const Slot parts = flagged_slot(c, e, a.region, a.place);
   const Slot shares = flagged_slot(c, e, a.second, a.second_place);
-  const uint64_t lines = units(a.bytes, LINE_BYTES), share = units(lines, c.world);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   // A thread has line j of every share, from here to the end: in place, nobody writes what another has yet to read.
   for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
-    for (uint32_t peer = 0; peer < ROOM; ++peer) {
+    for (uint32_t peer = 0; peer < N; ++peer) {
       const uint64_t i = peer * share + j;
-      if (peer < c.world && peer != c.rank && i < lines) {
+      if (has_rank<N>(c, peer) && peer != c.rank && i < lines) {
         store_line_relaxed(reinterpret_cast<void*>(parts.line(c.arenas[peer], c.rank, j)),
                            flagged(load_unit8(a.input, i, a.bytes), e.flag()));
       }
@@ -45,18 +55,17 @@ PLATFORM_DEVICE void two_shot_push(const AllReduceArgs& a) {
   }
   scrub(c, e, a.region, a.place);
   scrub(c, e, a.second, a.second_place);
-  arrive(c, e);
+  const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint64_t j = first; j < share; j += stride) {
     const uint64_t i = c.rank * share + j;
     if (i >= lines) break;
-    const uint64_t result = reduce_lines<T, Op, ROOM>(wait, c, e, parts, j, load_unit8(a.input, i, a.bytes));
-    push_to_all<ROOM>(c, shares, j, flagged(result, e.flag()));
+    const uint64_t result = reduce_lines<T, Op, N>(wait, c, e, parts, j, load_unit8(a.input, i, a.bytes));
+    push_to_all<N>(c, shares, j, flagged(result, e.flag()));
     store_unit8(a.output, i, a.bytes, result);
   }
-  for (uint64_t j = first; j < share; j += stride) {
-    collect_shares<ROOM>(wait, c, e, shares, a, j, share, lines);
-  }
+  for (uint64_t j = first; j < share; j += stride) collect_shares<N>(wait, c, e, shares, a, j, share, lines);
+  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(two_shot_push, AllReduceArgs)

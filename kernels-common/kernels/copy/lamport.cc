@@ -4,51 +4,54 @@
 
 #include <crossover/lamport.h>
 
-template <class T, uint32_t ROOM>
-PLATFORM_DEVICE void copy_lamport(const PartsArgs& a) {
-  constexpr uint32_t GROUP = ROOM < 4 ? ROOM : 4;
+template <class T, uint32_t N>
+PLATFORM_DEVICE void gather_lamport(const PartsArgs& a) {
+  // All packs are kept until they are stored: fewer at a time where the number is not known.
+  constexpr uint32_t COUNT = N == ANY ? 4 : Group<N>::SIZE;
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
+  // Parts are equal and not empty: a rank that has them all knows that all have begun.
+  const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank], packs = units(bytes, 16);
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
+  // On its way together with the state.
+  Pack mine = {};
+  if (first < packs) mine = load_unit16(part, first, bytes);
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
-  // Parts are equal and not empty: a rank that has them all knows that all have begun.
-  const uint64_t bytes = a.send_bytes[c.rank], packs = units(bytes, 16);
+  mine = unmarked_pack<T>(mine);
   for (uint64_t i = first; i < packs; i += stride) {
-    const Pack own = unmarked_pack<T>(load_unit16(a.input + a.send_at[c.rank], i, bytes));
-#pragma unroll
-    for (uint32_t peer = 0; peer < ROOM; ++peer) {
-      if (peer < c.world && peer != c.rank) {
-        store_pack_relaxed(
-            reinterpret_cast<void*>(lamport_at(c, t.slot, a.region, a.place, c.arenas[peer], c.rank, i)), own);
-      }
-    }
+    const Pack own = i == first ? mine : unmarked_pack<T>(load_unit16(part, i, bytes));
+    send_lamport<N>(c, t, a.region, a.place, i, own);
   }
-  clear_before<ROOM>(c, t, a.region, a.place, first, stride);
-  if (arrive(c, e)) advance_turn(c, t, packs);
+  clear_before<N>(c, t, a.region, a.place, first, stride);
+  const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint64_t i = first; i < packs; i += stride) {
-    const Pack own = unmarked_pack<T>(load_unit16(a.input + a.send_at[c.rank], i, bytes));
+    const Pack own = i == first ? mine : unmarked_pack<T>(load_unit16(part, i, bytes));
 #pragma unroll
-    for (uint32_t base = 0; base < ROOM; base += GROUP) {
-      if (base >= c.world) break;
-      Pack packs[GROUP];
-      collect_lamport<GROUP>(wait, c, e, t, a.region, a.place, base, i, own, packs);
+    for (uint32_t base = 0; base < N; base += COUNT) {
+      if (!has_rank<N>(c, base)) break;
+      Pack come[COUNT];
+      collect_lamport<N, COUNT>(wait, c, e, t, a.region, a.place, base, i, come);
 #pragma unroll
-      for (uint32_t n = 0; n < GROUP; ++n) {
-        if (base + n < c.world) store_unit16(a.output + a.receive_at[base + n], i, bytes, packs[n]);
+      for (uint32_t n = 0; n < COUNT; ++n) {
+        const uint32_t rank = base + n;
+        if (!has_rank<N>(c, rank)) break;
+        if (rank == c.rank) store_unit16(a.output + a.receive_at[rank], i, bytes, own);
+        else store_unit16(a.output + a.receive_at[rank], i, bytes, come[n]);
       }
     }
   }
+  if (advance(c, e, arrived)) advance_turn(c, t, packs);
 }
 
-#define COPY_LAMPORT_ENTRIES(ROOM)                                                                    \
-  PLATFORM_KERNEL(copy_lamport_32_##ROOM, PartsArgs, MAX_THREADS) { copy_lamport<F32, ROOM>(args); }  \
-  PLATFORM_KERNEL(copy_lamport_16_##ROOM, PartsArgs, MAX_THREADS) { copy_lamport<Bf16, ROOM>(args); }
+#define GATHER_LAMPORT_ENTRIES(N, n)                                                                   \
+  PLATFORM_KERNEL(gather_lamport_f32_##n, PartsArgs, MAX_THREADS) { gather_lamport<F32, N>(args); }    \
+  PLATFORM_KERNEL(gather_lamport_half_##n, PartsArgs, MAX_THREADS) { gather_lamport<Bf16, N>(args); }
 
-COPY_LAMPORT_ENTRIES(2)
-COPY_LAMPORT_ENTRIES(4)
-COPY_LAMPORT_ENTRIES(8)
-COPY_LAMPORT_ENTRIES(16)
+GATHER_LAMPORT_ENTRIES(2, 2)
+GATHER_LAMPORT_ENTRIES(4, 4)
+GATHER_LAMPORT_ENTRIES(8, 8)
+GATHER_LAMPORT_ENTRIES(ANY, any)

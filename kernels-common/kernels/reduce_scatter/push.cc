@@ -6,34 +6,26 @@
 #include <crossover/instantiate.h>
 #include <crossover/token.h>
 
-template <class T, class Op, uint32_t ROOM>
+template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void reduce_scatter_push(const PartsArgs& a) {
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
+  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   const Slot slot = flagged_slot(c, e, a.region, a.place);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
-#pragma unroll
-  for (uint32_t peer = 0; peer < ROOM; ++peer) {
-    if (peer >= c.world || peer == c.rank) continue;
-    const uint64_t lines = units(a.send_bytes[peer], LINE_BYTES);
-    for (uint64_t i = first; i < lines; i += stride) {
-      store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)),
-                         flagged(load_unit8(a.input + a.send_at[peer], i, a.send_bytes[peer]), e.flag()));
-    }
-  }
+  push_parts(c, e, slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
   scrub(c, e, a.region, a.place);
-  arrive(c, e);
+  const uint32_t arrived = say_arrived(c);
   Wait wait;
   const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank];
-  const uint64_t lines = units(bytes, LINE_BYTES);
-  for (uint64_t i = first; i < lines; i += stride) {
-    store_unit8(a.output, i, bytes, reduce_lines<T, Op, ROOM>(wait, c, e, slot, i, load_unit8(part, i, bytes)));
+  for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
+    store_unit8(a.output, i, bytes, reduce_lines<T, Op, N>(wait, c, e, slot, i, load_unit8(part, i, bytes)));
   }
   if (a.tokens) await_tokens(wait, c, e, a.barrier);
+  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(reduce_scatter_push, PartsArgs)
