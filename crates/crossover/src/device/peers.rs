@@ -4,6 +4,9 @@ use crossover_core::bootstrap::{Bootstrap, BootstrapError};
 use crossover_core::facts::{Cap, Caps, Topology};
 use crossover_device::device::Device;
 use crossover_device::driver::Vendor;
+use crossover_device::error::DeviceError;
+use crossover_device::topology::mesh::{self, Reach};
+use crossover_device::topology::{kfd, nvml};
 
 /// The node and the device of every rank, in rank order.
 pub(crate) struct Peers(Vec<(String, String)>);
@@ -42,14 +45,46 @@ impl Peers {
         if units.iter().all(|unit| unit == own) {
             return (one_device(vendor), Caps::of(&[Cap::P2p]));
         }
-        match refused_by_driver(device, &units) {
-            None => (Topology::Pcie, Caps::of(&[Cap::P2p])),
+        let (topology, refused) = match wires(vendor, own, &units) {
+            Ok((reach, refused, why)) => {
+                tracing::info!(target: "crossover::form", topology = %why, "devices");
+                (topology_of(vendor, reach), refused)
+            }
+            Err(e) => {
+                tracing::warn!(target: "crossover::form", "taken for pcie: {e}");
+                (Topology::Pcie, None)
+            }
+        };
+        match refused.or_else(|| refused_by_driver(device, &units)) {
+            None => (topology, Caps::of(&[Cap::P2p])),
             Some(why) => {
                 tracing::warn!(target: "crossover::form", "no peer access: {why}");
-                (Topology::Pcie, Caps::NONE)
+                (topology, Caps::NONE)
             }
         }
     }
+}
+
+/// The wires, why an access of `own` is refused, and what was found, in words.
+fn wires(
+    vendor: Vendor,
+    own: &str,
+    units: &[String],
+) -> Result<(Reach, Option<String>, String), DeviceError> {
+    let (found, refused) = match vendor {
+        Vendor::Hip => (mesh::amd(&kfd::read(kfd::NODES.as_ref())?, units)?, None),
+        Vendor::Cuda => {
+            let facts = nvml::read()?;
+            let pairs = units.iter().filter_map(|unit| facts.pair(own, unit));
+            let refused = pairs.into_iter().find_map(|pair| pair.refusal());
+            (mesh::nvidia(&facts, units)?, refused)
+        }
+        Vendor::Emulated => {
+            let why = "memory of one process".to_owned();
+            return Ok((Reach::NvlinkFull, None, why));
+        }
+    };
+    Ok((found.reach, refused, found.to_string()))
 }
 
 /// Rules for a vendor's best links are right for one device's memory.
@@ -57,6 +92,13 @@ fn one_device(vendor: Vendor) -> Topology {
     match vendor {
         Vendor::Hip => Topology::XgmiFull,
         Vendor::Cuda | Vendor::Emulated => Topology::NvlinkFull,
+    }
+}
+
+fn topology_of(vendor: Vendor, reach: Reach) -> Topology {
+    match reach {
+        Reach::OneDevice => one_device(vendor),
+        other => other.class().parse().unwrap_or(Topology::Pcie),
     }
 }
 
@@ -71,4 +113,26 @@ fn refused_by_driver(device: &Device, units: &[String]) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reach_is_a_topology() {
+        let cuda = [
+            (Reach::OneDevice, Topology::NvlinkFull),
+            (Reach::NvlinkFull, Topology::NvlinkFull),
+            (Reach::NvlinkPartial, Topology::NvlinkPartial),
+            (Reach::Pcie, Topology::Pcie),
+        ];
+        for (reach, topology) in cuda {
+            assert_eq!(topology_of(Vendor::Cuda, reach), topology);
+        }
+        for reach in [Reach::OneDevice, Reach::XgmiFull] {
+            assert_eq!(topology_of(Vendor::Hip, reach), Topology::XgmiFull);
+        }
+        assert_eq!(topology_of(Vendor::Hip, Reach::Pcie), Topology::Pcie);
+    }
 }
