@@ -7,12 +7,14 @@ use crate::cuda::Cuda;
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::error::DeviceError;
+use crate::hip::Hip;
 
 /// Loads the driver of a vendor that is known.
 type Load = fn() -> Result<Arc<dyn Driver>, DeviceError>;
 
 /// The vendors that are known.
-const VENDORS: &[(&str, Load)] = &[("cuda", || Ok(Arc::new(Cuda::load()?)))];
+const VENDORS: &[(&str, Load)] =
+    &[("cuda", || Ok(Arc::new(Cuda::load()?))), ("hip", || Ok(Arc::new(Hip::load(None)?)))];
 
 static DRIVERS: Mutex<BTreeMap<String, Arc<dyn Driver>>> = Mutex::new(BTreeMap::new());
 
@@ -99,6 +101,6 @@ mod tests {
     #[test]
     fn an_unknown_vendor_is_told_which_are_known() {
         let said = open("tpu:0").unwrap_err().to_string();
-        assert!(said.contains("`tpu`") && said.contains("cuda"), "{said}");
+        assert!(said.contains("`tpu`") && said.contains("cuda, hip"), "{said}");
     }
 }

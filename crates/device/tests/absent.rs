@@ -14,16 +14,28 @@ const CHILD: &str = "CROSSOVER_TEST_STUB";
 
 #[test]
 fn a_missing_driver_is_a_sentence_and_no_panic() {
-    let said = match crossover_device::open("cuda:0") {
-        Ok(device) => return eprintln!("skipped: {device} is here, and the test needs none"),
-        Err(DeviceError::Absent(said)) => said,
-        Err(other) => panic!("an absent driver is Absent, not {other:?}"),
-    };
-    assert!(!said.contains('\n'), "one sentence: {said}");
     // Either the library is not there, or it sees no device: each says what to do.
-    let library = said.contains("libcuda.so") && said.contains("libcuda.so.1");
-    let device = said.contains("CUDA_VISIBLE_DEVICES");
-    assert!(library || device, "{said}");
+    for (name, library, visible) in [
+        ("cuda:0", "libcuda.so.1", "CUDA_VISIBLE_DEVICES"),
+        ("hip:0", "libamdhip64.so", "HIP_VISIBLE_DEVICES"),
+    ] {
+        if let Some(said) = absent(name) {
+            assert!(said.contains(library) || said.contains(visible), "{said}");
+        }
+    }
+}
+
+/// What is said where a device cannot be had; `None`, said aloud, where it can.
+fn absent(name: &str) -> Option<String> {
+    match crossover_device::open(name) {
+        Ok(device) => eprintln!("skipped: {device} is here, and the test needs none"),
+        Err(DeviceError::Absent(said)) => {
+            assert!(!said.contains('\n'), "one sentence: {said}");
+            return Some(said);
+        }
+        Err(other) => panic!("an absent driver is Absent, not {other:?}"),
+    }
+    None
 }
 
 #[test]
