@@ -42,6 +42,9 @@ fn rank_0_may_be_the_odd_one() {
     let error = common(&members(&[9, 7, 7, 7])).unwrap_err();
     assert_eq!(error.odd[0].rank, 0);
     assert_eq!(error.most.unwrap().rank, 1);
+    // Of two halves, it is the one without rank 0 that is odd.
+    let error = common(&members(&[9, 7, 9, 7])).unwrap_err();
+    assert_eq!(error.odd.iter().map(|member| member.rank).collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]

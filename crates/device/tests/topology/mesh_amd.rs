@@ -35,6 +35,9 @@ fn one_link_less_is_none() {
     nodes[4].links.retain(|link| link.0 != 7);
     check(&nodes, Reach::Pcie, "no link from GPU-0000000000001004 to GPU-0000000000001007");
     let mut nodes = mi300x();
+    nodes[7].links.retain(|link| link.0 != 4);
+    check(&nodes, Reach::Pcie, "no link from GPU-0000000000001007 to GPU-0000000000001004");
+    let mut nodes = mi300x();
     nodes[4].links.iter_mut().filter(|link| link.0 == 7).for_each(|link| link.3 = 0);
     check(&nodes, Reach::Pcie, "is disabled");
     let mut nodes = mi300x();
