@@ -116,10 +116,6 @@ PLATFORM_DEVICE void platform_release_system() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "", "global");  // "": system scope
   platform_drain();
 }
-PLATFORM_DEVICE void platform_release_device() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent", "global");
-  platform_drain();
-}
 
 PLATFORM_DEVICE uint64_t load_acquire_u64(const uint64_t* from) {
   return __scoped_atomic_load_n(platform_global<uint64_t>(from), __ATOMIC_ACQUIRE,
