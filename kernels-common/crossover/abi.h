@@ -87,6 +87,17 @@ static_assert(__builtin_offsetof(Common, world) == 164, "Common.world");
 static_assert(__builtin_offsetof(Common, early) == 168, "Common.early");
 static_assert(__builtin_offsetof(Common, reduce_op) == 172, "Common.reduce_op");
 
+// A mark that every rank leaves with every other, for the owner to find.
+struct ProbeArgs {
+  Common common;
+  uint64_t barrier;
+  uint64_t mark;
+};
+static_assert(sizeof(ProbeArgs) == 192, "ProbeArgs");
+static_assert(__builtin_offsetof(ProbeArgs, common) == 0, "ProbeArgs.common");
+static_assert(__builtin_offsetof(ProbeArgs, barrier) == 176, "ProbeArgs.barrier");
+static_assert(__builtin_offsetof(ProbeArgs, mark) == 184, "ProbeArgs.mark");
+
 // A reduction of one tensor that every rank receives whole.
 struct AllReduceArgs {
   Common common;

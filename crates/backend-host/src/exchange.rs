@@ -7,7 +7,7 @@ use crossover_core::backend::EnqueueError;
 
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::liveness::Liveness;
+use crossover_bootstrap::liveness::Liveness;
 use crate::mismatch;
 use crate::protocol::{Met, Step, Steps};
 use crate::segment::Segment;

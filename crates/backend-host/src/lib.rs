@@ -10,8 +10,8 @@
 //!
 //! Below them, from the outside in: `collective` (one file per op) says who copies what where;
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
-//! model checkers run the very same code; `wait` is how long a rank is patient, `liveness` and
-//! `verdict` how a wait ends when it cannot end well; `segment` and `layout` are the memory;
+//! model checkers run the very same code; `wait` is how long a rank is patient, `verdict`
+//! how a wait ends when it cannot end well; `segment` and `layout` are the memory;
 //! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, `memory`
 //! the copies, `mover` who does them and how, [`team`] the threads of a rank. `small` is the way of
 //! a small call, which needs none of that.
@@ -21,7 +21,6 @@ mod eligibility;
 mod exchange;
 mod header;
 mod layout;
-mod liveness;
 mod memory;
 mod mismatch;
 mod mover;

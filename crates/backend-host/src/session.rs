@@ -9,7 +9,7 @@ use crossover_core::call::{CallBuffers, CallSig};
 use crate::collective;
 use crate::exchange::Exchange;
 use crate::header::Header;
-use crate::liveness::Liveness;
+use crossover_bootstrap::liveness::Liveness;
 use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
 use crate::segment::Segment;

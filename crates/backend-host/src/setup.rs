@@ -12,7 +12,7 @@ use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
 use crate::layout::Layout;
-use crate::liveness::{self, Alive, Liveness};
+use crossover_bootstrap::liveness::{self, Alive, Liveness};
 use crate::protocol::Steps;
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;

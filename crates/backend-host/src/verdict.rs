@@ -1,37 +1,18 @@
 //! How a group ends when it ends badly: the first rank that gives up says why in the segment, and
 //! every other rank repeats that instead of a story of its own.
 
-use std::time::Duration;
-
 use crossover_core::backend::EnqueueError;
-use serde::{Deserialize, Serialize};
+use crossover_core::verdict::Verdict;
 
 use crate::layout::VERDICT_BYTES;
 use crate::protocol::{Posted, ring};
 use crate::segment::Segment;
 
-/// [`EnqueueError`] as it travels; an abort's step and call are the reader's own, since who
-/// aborts may not be in a call.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum Verdict {
-    Aborted { rank: u32, reason: String },
-    Late { step: String, seq: u64, ranks: Vec<u32>, waited: Duration },
-    Lost { step: String, seq: u64, rank: u32, how: String },
-    Mismatch { seq: u64, what: String },
-}
-
 /// Posts the error, or replaces it by the one that came first. Waits at most for another rank
 /// that is in the middle of posting, and not long.
 pub(crate) fn settle(segment: &Segment, error: EnqueueError) -> EnqueueError {
-    let verdict = match error.clone() {
-        EnqueueError::Late { step, seq, ranks, waited } => {
-            Verdict::Late { step, seq, ranks, waited }
-        }
-        EnqueueError::Lost { step, seq, rank, how } => Verdict::Lost { step, seq, rank, how },
-        EnqueueError::Mismatch { seq, what } => Verdict::Mismatch { seq, what },
-        // An abort was read from the segment; this backend makes no other errors.
-        _ => return error,
-    };
+    // An abort was read from the segment; this backend makes no other errors.
+    let Some(verdict) = Verdict::of(&error) else { return error };
     if post(segment, &verdict) == Posted::Ours {
         return error;
     }
@@ -48,9 +29,7 @@ pub(crate) fn settle(segment: &Segment, error: EnqueueError) -> EnqueueError {
 
 /// Aborts the group on behalf of `rank`. Never waits.
 pub(crate) fn abort(segment: &Segment, rank: u32, reason: &str) {
-    let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST_REASON;
-    let reason = reason.char_indices().take_while(fits).map(|(_, c)| c).collect();
-    post(segment, &Verdict::Aborted { rank, reason });
+    post(segment, &Verdict::aborted(rank, reason));
 }
 
 /// The verdict, if there is one. `step` and `seq` say where this rank is.
@@ -59,8 +38,6 @@ pub(crate) fn read(segment: &Segment, step: &str, seq: u64) -> Option<EnqueueErr
     segment.verdict_word().is_written().then(|| decode(segment, step, seq))
 }
 
-/// More would not fit beside the rest.
-const LONGEST_REASON: usize = 1024;
 /// Yields while another rank writes a kilobyte.
 const PATIENCE: u32 = 1000;
 
@@ -82,16 +59,7 @@ fn decode(segment: &Segment, step: &str, seq: u64) -> EnqueueError {
     // SAFETY: inside the mapping; it was written before the word that says so, and never is again.
     let bytes = unsafe { std::slice::from_raw_parts(segment.verdict(), VERDICT_BYTES) };
     match postcard::take_from_bytes(bytes) {
-        Ok((Verdict::Aborted { rank, reason }, _)) => {
-            EnqueueError::Aborted { step: step.to_owned(), seq, rank, reason }
-        }
-        Ok((Verdict::Late { step, seq, ranks, waited }, _)) => {
-            EnqueueError::Late { step, seq, ranks, waited }
-        }
-        Ok((Verdict::Lost { step, seq, rank, how }, _)) => {
-            EnqueueError::Lost { step, seq, rank, how }
-        }
-        Ok((Verdict::Mismatch { seq, what }, _)) => EnqueueError::Mismatch { seq, what },
+        Ok((verdict, _)) => Verdict::into_error(verdict, step, seq),
         Err(e) => EnqueueError::Vendor {
             step: step.to_owned(),
             seq,

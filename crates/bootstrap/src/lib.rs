@@ -21,6 +21,7 @@ mod frame;
 mod identity;
 mod launch;
 pub mod launcher;
+pub mod liveness;
 mod rendezvous;
 mod solo;
 mod threads;

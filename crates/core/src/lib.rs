@@ -29,6 +29,7 @@ pub mod registry;
 pub mod settings;
 mod typed;
 mod validate;
+pub mod verdict;
 pub mod vocabulary;
 
 #[doc(hidden)]

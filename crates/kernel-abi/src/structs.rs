@@ -109,6 +109,16 @@ declare! {
         pub reduce_op: u32,
     }
 
+    /// A mark that every rank leaves with every other, for the owner to find.
+    pub struct ProbeArgs {
+        /// What every kernel is told.
+        pub common: Common,
+        /// Bytes from an arena's start to the barrier's table, where block 0's words are.
+        pub barrier: u64,
+        /// The mark.
+        pub mark: u64,
+    }
+
     /// A reduction of one tensor that every rank receives whole.
     pub struct AllReduceArgs {
         /// What every kernel is told.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
 
-use crate::liveness::Liveness;
+use crossover_bootstrap::liveness::Liveness;
 use crate::protocol::{Board, Patience, Step, sleep_unless};
 use crate::segment::Segment;
 use crate::verdict;
