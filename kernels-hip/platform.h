@@ -22,7 +22,7 @@
 #define PLATFORM_COLD PLATFORM_DEVICE
 #define PLATFORM_SHARED __attribute__((shared))
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) \
-  extern "C" __attribute__((global, launch_bounds(MAX_THREADS))) void NAME(const ARGS args)
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, MAX_THREADS))) void NAME(const ARGS args)
 
 // ---- who and where
 

@@ -9,11 +9,14 @@ use crossover_core::registry::{Registry, RegistryError};
 
 #[cfg(feature = "host")]
 use crossover_backend_host as _;
+#[cfg(feature = "ipc")]
+use crossover_backend_ipc as _;
 
 /// What every backend of this workspace states, fastest kind first.
 pub const DECLARED: &[&Descriptor] = &[
     &crossover_backend_quick_reduce::DESCRIPTOR,
     &crossover_backend_nvls::DESCRIPTOR,
+    #[cfg(feature = "ipc")]
     &crossover_backend_ipc::DESCRIPTOR,
     &crossover_backend_symm::DESCRIPTOR,
     &crossover_backend_nccl::DESCRIPTOR,
@@ -40,13 +43,16 @@ mod tests {
         if cfg!(feature = "host") {
             features.push("host");
         }
+        if cfg!(feature = "ipc") {
+            features.push("ipc");
+        }
         assert_eq!(ids, features);
     }
 
     #[test]
     fn what_is_not_linked_is_declared() {
         let registry = super::registry().expect("well-formed backends");
-        for id in ["ipc", "nccl", "nvls", "quick_reduce", "symm"] {
+        for id in ["nccl", "nvls", "quick_reduce", "symm"] {
             assert!(registry.find(id).is_some(), "{id}");
             assert!(!registry.is_linked(id), "{id}");
         }

@@ -198,6 +198,17 @@ pub trait Session: Send {
     /// waits nor communicates.
     fn discard(&mut self) {}
 
+    /// Has work that was enqueued failed since? Where calls return before their work is done, only this or
+    /// the next call tells. `seq` is the last call's number. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::enqueue`].
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        let _ = seq;
+        Ok(())
+    }
+
     /// A handle that ends this session's waits, on every rank, from any thread.
     fn abort_handle(&self) -> Arc<dyn Abort>;
 

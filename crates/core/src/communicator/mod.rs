@@ -298,6 +298,23 @@ impl Communicator {
         CallError::Failed(error)
     }
 
+    /// Has anything failed that was enqueued on a device? What a stream holds after it was synchronised is right
+    /// only if this says so. Never waits for work.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Communicator::run`]; the group is poisoned then.
+    pub fn check(&self) -> Result<(), CallError> {
+        let mut inner = self.lock();
+        inner.usable()?;
+        let seq = inner.seq;
+        let failed = inner.sessions.iter_mut().flatten().find_map(|s| s.check(seq).err());
+        match failed {
+            None => Ok(()),
+            Some(e) => Err(self.poison(&mut inner, e)),
+        }
+    }
+
     /// Who runs this call, which is valid.
     fn decide(&self, call: &CallSig<'_>) -> Result<Decided, CallError> {
         let choice = self.plan.select(call).ok_or_else(|| self.nothing_serves(call))?;

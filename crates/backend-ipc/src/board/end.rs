@@ -1,0 +1,108 @@
+//! How the group ends: a kernel's failure put into words, and the first verdict, which all repeat.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, fence};
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::verdict::Verdict;
+use crossover_kernel_abi::{Failure, code, step};
+
+use super::Board;
+
+/// Bytes of a verdict: an abort's reason and some more.
+pub(super) const BYTES: usize = Verdict::LONGEST_REASON + 512;
+const WRITING: u32 = 1;
+const WRITTEN: u32 = 2;
+
+/// What a rank's kernel reported when it gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Why, one of [`code`].
+    pub(crate) code: u32,
+    /// The awaited rank.
+    pub(crate) awaited: u32,
+    /// What it waited for and where, in words.
+    where_: Failure,
+}
+
+impl Fault {
+    /// What was awaited, for a message.
+    pub(crate) fn step(&self) -> String {
+        let what = match self.where_.step {
+            step::DATA => "data",
+            step::SHARE => "a reduced share",
+            step::BARRIER => "the barrier",
+            step::SECOND_BARRIER => "the second barrier",
+            step::TOKEN => "a token",
+            step::LAMPORT => "Lamport data",
+            _ => "something unknown",
+        };
+        let Failure { block, thread, slot, epoch, observed, .. } = self.where_;
+        format!(
+            "ipc, {what} (epoch {epoch}, slot {slot}, block {block}, thread {thread}, saw {observed:#x})"
+        )
+    }
+}
+
+impl Board {
+    /// Has this group ended, or has a kernel of this rank given up? One look each, for every call.
+    #[inline]
+    pub(crate) fn is_well(&self, rank: u32) -> bool {
+        let pages = self.pages();
+        pages.ended.load(Relaxed) == 0 && self.code(rank).load(Relaxed) == code::NONE
+    }
+
+    /// What a kernel of this rank reported.
+    pub(crate) fn fault(&self, rank: u32) -> Option<Fault> {
+        let code = self.code(rank).load(Acquire);
+        // The device wrote it before the code.
+        fence(Acquire);
+        // SAFETY: inside the mapping; once the code is there nobody writes it again.
+        let where_ = unsafe { std::ptr::read_volatile(self.failure(rank)) };
+        (code != code::NONE).then_some(Fault { code, awaited: where_.awaited, where_ })
+    }
+
+    /// The verdict, if there is one.
+    pub(crate) fn verdict(&self, step: &str, seq: u64) -> Option<EnqueueError> {
+        if self.pages().ended.load(Acquire) != WRITTEN {
+            return None;
+        }
+        // SAFETY: it was written before the word that says so, and never is again.
+        let bytes = unsafe { &*self.pages().verdict.get() };
+        Some(match postcard::take_from_bytes::<Verdict>(bytes) {
+            Ok((verdict, _)) => verdict.into_error(step, seq),
+            Err(e) => EnqueueError::Vendor {
+                step: step.to_owned(),
+                seq,
+                call: "reading the group's verdict",
+                text: e.to_string(),
+            },
+        })
+    }
+
+    /// Ends the group: every kernel's waits, and every later call. The first verdict stays.
+    pub(crate) fn end(&self, verdict: &Verdict) {
+        let pages = self.pages();
+        if pages.ended.compare_exchange(0, WRITING, AcqRel, Acquire).is_ok() {
+            let mut bytes = postcard::to_stdvec(verdict).unwrap_or_default();
+            bytes.truncate(BYTES);
+            // SAFETY: inside the mapping, and this rank alone was given the right to write here.
+            unsafe {
+                let to = pages.verdict.get().cast::<u8>();
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            }
+            pages.ended.store(WRITTEN, Release);
+        }
+        pages.abort.store(1, Release);
+    }
+
+    fn failure(&self, rank: u32) -> *const Failure {
+        &raw const self.pages().failures[rank as usize]
+    }
+
+    /// The device writes it: an atomic of ours at its place.
+    fn code(&self, rank: u32) -> &AtomicU32 {
+        // SAFETY: aligned, inside the mapping for as long as this is borrowed, and only ever written whole.
+        unsafe { AtomicU32::from_ptr((&raw const (*self.failure(rank)).code).cast_mut()) }
+    }
+}

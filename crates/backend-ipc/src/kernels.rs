@@ -1,0 +1,133 @@
+//! The entry points that a group uses, all loaded while it is set up: loading one later may wait for
+//! the whole device, and so for peers that wait for this rank.
+
+use crossover_core::agreement::StepError;
+use crossover_core::call::{Dtype, ReduceOp};
+use crossover_device::device::Device;
+use crossover_device::error::DeviceError;
+use crossover_device::images::Places;
+use crossover_device::library::Library;
+use crossover_device::module::Kernel;
+use crossover_kernel_abi::{MAX_THREADS, header};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// A family of entry points that reduce: one for each element type and kind of op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    OneShotPush,
+    OneShotPull,
+    TwoShotPush,
+    TwoShotPull,
+    Lamport,
+    ScatterPush,
+    ScatterPull,
+}
+
+/// An entry point that copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copying {
+    /// Equal parts, the same to all.
+    GatherPush,
+    GatherPull,
+    /// Any parts.
+    PartsPush,
+    PartsPull,
+    /// Equal parts of 32-bit floats, and of 16-bit ones.
+    LamportF32,
+    LamportHalf,
+}
+
+const REDUCTIONS: [&str; 7] = [
+    "one_shot_push",
+    "one_shot_pull",
+    "two_shot_push",
+    "two_shot_pull",
+    "lamport",
+    "reduce_scatter_push",
+    "reduce_scatter_pull",
+];
+const DTYPES: [&str; 3] = ["f32", "f16", "bf16"];
+const KINDS: [&str; 2] = ["sum", "other"];
+
+/// The kernels of a group.
+pub(crate) struct Kernels {
+    /// By family, element type, kind of op.
+    reductions: Vec<Kernel>,
+    copies: Vec<Kernel>,
+    pub(crate) probe: Kernel,
+}
+
+impl Kernels {
+    /// Loads them all; `places` says where images are.
+    pub(crate) fn load(
+        device: &Device,
+        folder: Option<&Path>,
+        world: u32,
+    ) -> Result<Kernels, StepError> {
+        let library = Library::open(device, &Places::new(folder)).map_err(StepError::new)?;
+        check_abi(&library)?;
+        let load = |name: &str| library.kernel(name).map_err(StepError::new);
+        let many = match world {
+            2 | 4 | 8 => world.to_string(),
+            _ => "any".to_owned(),
+        };
+        let mut reductions = Vec::new();
+        for family in REDUCTIONS {
+            for dtype in DTYPES {
+                for kind in KINDS {
+                    let many = if kind == "sum" { many.as_str() } else { "any" };
+                    reductions.push(load(&format!("{family}_{dtype}_{kind}_{many}"))?);
+                }
+            }
+        }
+        let copies = [
+            format!("gather_push_{many}"),
+            "gather_pull".to_owned(),
+            "parts_push".to_owned(),
+            "parts_pull".to_owned(),
+            format!("gather_lamport_f32_{many}"),
+            format!("gather_lamport_half_{many}"),
+        ];
+        let copies = copies.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
+        Ok(Kernels { reductions, copies, probe: load("probe")? })
+    }
+
+    #[inline]
+    pub(crate) fn reduction(&self, family: Reduction, dtype: Dtype, op: ReduceOp) -> &Kernel {
+        let dtype = match dtype {
+            Dtype::F32 => 0,
+            Dtype::F16 => 1,
+            _ => 2,
+        };
+        let other = usize::from(!matches!(op, ReduceOp::Sum | ReduceOp::Avg));
+        &self.reductions[(family as usize * DTYPES.len() + dtype) * KINDS.len() + other]
+    }
+
+    #[inline]
+    pub(crate) fn copying(&self, which: Copying) -> &Kernel {
+        &self.copies[which as usize]
+    }
+
+    /// Blocks of the most threads that the device holds of the kernel of which it holds fewest.
+    pub(crate) fn resident_blocks(&self) -> Result<u32, DeviceError> {
+        let all = self.reductions.iter().chain(&self.copies);
+        let mut each = all.map(|kernel| kernel.resident_blocks(MAX_THREADS as u32));
+        each.try_fold(u32::MAX, |least, blocks| Ok(least.min(blocks?)))
+    }
+}
+
+/// Images of other structures than this program's would read parameters that are not there.
+fn check_abi(library: &Library) -> Result<(), StepError> {
+    let ours: String =
+        Sha256::digest(header().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let images = library.images();
+    match images.abi() == ours {
+        true => Ok(()),
+        false => Err(StepError(format!(
+            "the kernel images in {} are of another version than this program: build them again \
+             with `cargo xtask kernels`",
+            images.folder().display()
+        ))),
+    }
+}

@@ -1,0 +1,319 @@
+//! From a call to launches: which kernel, which piece of the tensors, how many blocks. What a launch
+//! depends on is the same on every rank, but for addresses.
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
+use crossover_device::error::DeviceError;
+use crossover_device::module::{Kernel, Shape};
+use crossover_kernel_abi::{AllReduceArgs, Common, MAX_THREADS, MAX_WORLD, PartsArgs};
+
+use crate::eligibility::index;
+use crate::kernels::{Copying, Reduction};
+use crate::parts::Parts;
+use crate::session::Group;
+
+/// What a policy set of an algorithm, in the descriptor's order.
+struct Knobs {
+    blocks: u64,
+    threads: u64,
+    early: u64,
+    push: u64,
+}
+
+impl Knobs {
+    fn of(params: &[u64]) -> Knobs {
+        let of = |nth: usize| params.get(nth).copied().unwrap_or(0);
+        Knobs { blocks: of(0), threads: of(1), early: of(2), push: of(3) }
+    }
+}
+
+/// One call on its way to the device.
+pub(crate) struct Enqueue<'a> {
+    pub(crate) group: &'a Group,
+    pub(crate) call: &'a CallSig<'a>,
+    pub(crate) buffers: &'a CallBuffers,
+    pub(crate) seq: u64,
+}
+
+/// # Safety
+///
+/// As for `Session::enqueue`.
+pub(crate) unsafe fn run(
+    enqueue: &Enqueue<'_>,
+    algorithm: usize,
+    params: &[u64],
+) -> Result<(), EnqueueError> {
+    let knobs = Knobs::of(params);
+    if enqueue.call.count == 0 {
+        return Ok(());
+    }
+    // SAFETY: passed on as it is.
+    unsafe {
+        match enqueue.call.op {
+            Op::AllReduce => enqueue.all_reduce(algorithm, &knobs),
+            _ => enqueue.parts(algorithm, &knobs),
+        }
+    }
+}
+
+impl Enqueue<'_> {
+    /// # Safety
+    ///
+    /// As for [`run`].
+    unsafe fn all_reduce(&self, algorithm: usize, knobs: &Knobs) -> Result<(), EnqueueError> {
+        let Group { own, world, .. } = self.group;
+        let (layout, world) = (&own.layout, u64::from(*world));
+        let room = layout.room;
+        // `unit` bytes are a thread's work at a time, on `share` of the tensor.
+        let (family, most, region, place, second, second_place, unit, share) = match algorithm {
+            index::ONE_SHOT_PUSH => {
+                (Reduction::OneShotPush, room.push, layout.push, room.push, 0, 0, 8, 1)
+            }
+            index::TWO_SHOT_PUSH => {
+                let (push, shares) = (layout.push, layout.shares);
+                (Reduction::TwoShotPush, room.push * world, push, room.push, shares, room.push, 8, world)
+            }
+            index::ONE_SHOT_PULL => {
+                (Reduction::OneShotPull, room.stage, layout.stage, room.stage, 0, 0, 16, 1)
+            }
+            index::TWO_SHOT_PULL => {
+                let (stage, results) = (layout.stage, layout.results);
+                (Reduction::TwoShotPull, room.stage, stage, room.stage, results, room.stage, 16, world)
+            }
+            index::LAMPORT => {
+                (Reduction::Lamport, room.lamport, layout.lamport, room.lamport, 0, 0, 16, 1)
+            }
+            _ => unreachable!("the plan calls algorithms that take the op"),
+        };
+        let kernel = self.group.kernels.reduction(family, self.call.dtype, self.call.reduce_op);
+        let total = self.call.bytes();
+        let is_pull = matches!(family, Reduction::OneShotPull | Reduction::TwoShotPull);
+        let mut from = 0;
+        while from < total {
+            let bytes = (total - from).min(most);
+            let (input, output) = (self.buffers.input as u64 + from, self.buffers.output as u64 + from);
+            let row = match self.call.mode {
+                // One shot writes its output while peers may read its input.
+                Mode::Graph if is_pull => {
+                    let must_stage = family == Reduction::OneShotPull && input == output;
+                    self.group.rows().take(input, must_stage)
+                }
+                _ => 0,
+            };
+            let work = bytes.div_ceil(unit).div_ceil(share);
+            let (shape, early) = self.shape(knobs, work, bytes);
+            let args = AllReduceArgs {
+                common: self.common(early),
+                input,
+                output,
+                bytes,
+                region,
+                place,
+                second,
+                second_place,
+                barrier: layout.barrier,
+                row,
+            };
+            // SAFETY: passed on as it is; the kernel takes these arguments.
+            unsafe { self.launch(kernel, shape, args.as_bytes())? };
+            from += bytes;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run`].
+    unsafe fn parts(&self, algorithm: usize, knobs: &Knobs) -> Result<(), EnqueueError> {
+        let Group { own, world, .. } = self.group;
+        let (layout, room) = (&own.layout, own.layout.room);
+        let whole = match self.call.op {
+            // The root's part for everybody is everything.
+            Op::Broadcast => Parts {
+                at: [0; MAX_WORLD],
+                bytes: [self.call.bytes(); MAX_WORLD],
+                world: *world as usize,
+            },
+            _ => Parts::of(self.call, *world),
+        };
+        let largest = whole.largest();
+        let is_pushed = largest <= knobs.push;
+        // Several parts lie beside one another in a stage.
+        let staged = (room.stage / u64::from(*world)) & !15;
+        let (way, most, region, place) = match (algorithm, self.call.op, is_pushed) {
+            (index::LAMPORT_ALL_GATHER, ..) => {
+                let copying = match self.call.dtype.size() {
+                    4 => Copying::LamportF32,
+                    _ => Copying::LamportHalf,
+                };
+                (Way::Copy(copying), room.lamport, layout.lamport, room.lamport)
+            }
+            (_, Op::ReduceScatter, true) => {
+                (Way::Reduce(Reduction::ScatterPush), room.push, layout.push, room.push)
+            }
+            (_, Op::ReduceScatter, false) => {
+                (Way::Reduce(Reduction::ScatterPull), staged, layout.stage, room.stage)
+            }
+            (_, Op::AllGather, true) if whole.are_even() => {
+                (Way::Copy(Copying::GatherPush), room.push, layout.push, room.push)
+            }
+            (_, _, true) => (Way::Copy(Copying::PartsPush), room.push, layout.push, room.push),
+            (_, Op::AllGather, false) => {
+                (Way::Copy(Copying::GatherPull), room.stage, layout.stage, room.stage)
+            }
+            (_, _, false) => (Way::Copy(Copying::PartsPull), staged, layout.stage, room.stage),
+        };
+        // Lamport's parts must not be empty, so where they differ the exact way serves.
+        let (way, most, region, place) = match way {
+            Way::Copy(Copying::LamportF32 | Copying::LamportHalf) if !whole.are_even() => {
+                (Way::Copy(Copying::PartsPush), room.push, layout.push, room.push)
+            }
+            way => (way, most, region, place),
+        };
+        let kernel = match way {
+            Way::Reduce(family) => {
+                self.group.kernels.reduction(family, self.call.dtype, self.call.reduce_op)
+            }
+            Way::Copy(which) => self.group.kernels.copying(which),
+        };
+        let mut from = 0;
+        while from < largest {
+            let piece = whole.piece(from, most);
+            let unit = if region == layout.stage { 16 } else { 8 };
+            let (shape, early) = self.shape(knobs, piece.largest().div_ceil(unit), piece.largest());
+            let args = self.parts_args(&whole, &piece, from, early, region, place);
+            // SAFETY: passed on as it is; the kernel takes these arguments.
+            unsafe { self.launch(kernel, shape, args.as_bytes())? };
+            from += most;
+        }
+        Ok(())
+    }
+
+    /// `piece` of every part of `whole` starts `from` bytes into it.
+    fn parts_args(
+        &self,
+        whole: &Parts,
+        piece: &Parts,
+        from: u64,
+        early: bool,
+        region: u64,
+        place: u64,
+    ) -> PartsArgs {
+        let Group { own, world, rank, .. } = self.group;
+        let (world, rank) = (*world as usize, *rank as usize);
+        let stage = own.layout.room.stage / world as u64 & !15;
+        let mut args = PartsArgs {
+            common: self.common(early),
+            input: self.buffers.input as u64,
+            output: self.buffers.output as u64,
+            region,
+            place,
+            barrier: own.layout.barrier,
+            ..PartsArgs::ZERO
+        };
+        let into = |peer: usize| piece.at[peer] - whole.at[peer];
+        for peer in 0..world {
+            let (send, receive, stage_at, fetch_at) = match self.call.op {
+                // The input is this rank's part alone, and starts with it.
+                Op::AllGather => {
+                    ((into(rank), piece.bytes[rank]), (piece.at[peer], piece.bytes[peer]), 0, 0)
+                }
+                // The output is this rank's part alone.
+                Op::ReduceScatter => (
+                    (piece.at[peer], piece.bytes[peer]),
+                    (into(rank), piece.bytes[rank]),
+                    stage * peer as u64,
+                    stage * rank as u64,
+                ),
+                Op::Broadcast => {
+                    let root = self.call.root as usize;
+                    let (all, none) = ((from, piece.bytes[root]), (from, 0));
+                    (
+                        if rank == root { all } else { none },
+                        if peer == root { all } else { none },
+                        stage * peer as u64,
+                        stage * rank as u64,
+                    )
+                }
+                _ => (
+                    (piece.at[peer], piece.bytes[peer]),
+                    (piece.at[peer], piece.bytes[peer]),
+                    stage * peer as u64,
+                    stage * rank as u64,
+                ),
+            };
+            (args.send_at[peer], args.send_bytes[peer]) = send;
+            (args.receive_at[peer], args.receive_bytes[peer]) = receive;
+            args.stage_at[peer] = stage_at;
+            args.fetch_at[peer] = fetch_at;
+        }
+        if self.call.op == Op::ReduceScatter {
+            // The kernel writes from the start of its output.
+            args.output += into(rank);
+        }
+        let is_uneven = matches!(self.call.split, Split::PerRank(_)) && !piece.are_even();
+        args.tokens = u64::from(self.call.op == Op::Broadcast || is_uneven);
+        args
+    }
+
+    fn common(&self, early: bool) -> Common {
+        Common {
+            early: u32::from(early),
+            reduce_op: self.call.reduce_op as u32,
+            ..self.group.common
+        }
+    }
+
+    /// How many blocks and threads for so many units of work, and whether the next kernel may start
+    /// early: then it needs room beside this one.
+    fn shape(&self, knobs: &Knobs, work: u64, bytes: u64) -> (Shape, bool) {
+        let threads = match knobs.threads {
+            0 => usual_threads(work),
+            asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
+        };
+        let limit = self.group.blocks;
+        let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
+        let early = bytes <= knobs.early && limit >= 2;
+        let most = if early { limit / 2 } else { limit };
+        let blocks = wanted.clamp(1, most) as u32;
+        (Shape { blocks, threads: threads as u32, programmatic: true }, early)
+    }
+
+    /// # Safety
+    ///
+    /// The kernel takes these arguments, and what they point at is valid until it ends.
+    unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        shape: Shape,
+        args: &[u8],
+    ) -> Result<(), EnqueueError> {
+        // SAFETY: the caller's promise.
+        unsafe { kernel.launch(shape, args, self.buffers.stream) }
+            .map_err(|e| vendor("launch a kernel", self.seq, e))
+    }
+}
+
+enum Way {
+    Reduce(Reduction),
+    Copy(Copying),
+}
+
+/// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,
+/// docs/measurements.
+fn usual_threads(work: u64) -> u64 {
+    match work {
+        0..=2048 => 128,
+        2049..=32768 => 256,
+        _ => MAX_THREADS as u64,
+    }
+}
+
+/// A vendor's failure during `step`.
+pub(crate) fn vendor(step: &str, seq: u64, e: DeviceError) -> EnqueueError {
+    let (call, text) = match e {
+        DeviceError::Call { call, code, text } => (call, format!("{text} ({code})")),
+        other => ("the driver", other.to_string()),
+    };
+    EnqueueError::Vendor { step: step.to_owned(), seq, call, text }
+}

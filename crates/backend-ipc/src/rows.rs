@@ -1,0 +1,218 @@
+//! Inputs that captured calls read where they are. While a graph is captured nobody knows the
+//! peers' addresses, so a kernel is told a row of a table, which is filled when the capture is
+//! committed: with the addresses, or with the word that has the call stage its input, the same
+//! on every rank.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossover_core::agreement::{Local, Setup, SetupError, StepError};
+use crossover_device::driver::{IpcHandle, Sharing};
+use crossover_device::error::DeviceError;
+use crossover_device::memory::Buffer;
+use crossover_device::sharing::{Mapping, Share};
+use crossover_kernel_abi::MAX_WORLD;
+use serde::{Deserialize, Serialize};
+
+use crate::memory::{self, Own};
+
+/// Captured calls of a group that can have a row; later ones stage their inputs.
+const ROWS: usize = 16384; // size: rows, 2 MiB of a device
+/// Bytes of a row.
+const ROW: u64 = (MAX_WORLD * 8) as u64;
+/// What a kernel reads of a row that was agreed to stage.
+const STAGED: u64 = 1;
+
+/// The table and what has been exchanged.
+pub(crate) struct Rows {
+    table: Buffer,
+    /// Calls since the last commit, in order.
+    pending: Vec<Pending>,
+    used: usize,
+    /// Peers' allocations, by rank and allocation, kept for as long as the group lives.
+    mapped: BTreeMap<(u32, u64), Mapping>,
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    input: u64,
+    /// Must not be read by peers while the call runs.
+    must_stage: bool,
+}
+
+/// One captured input, as peers are told.
+#[derive(Clone, Serialize, Deserialize)]
+struct Offered {
+    /// Of the allocation, unless it must be staged.
+    allocation: Option<u64>,
+    offset: u64,
+}
+
+/// The allocations that inputs are in, and the process that they belong to.
+#[derive(Serialize, Deserialize)]
+struct Catalogue {
+    process: u64,
+    inputs: Vec<Offered>,
+    allocations: BTreeMap<u64, Allocation>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Allocation {
+    base: u64,
+    bytes: u64,
+    /// A handle, or the number of its descriptor among those that travel beside.
+    handle: Option<Vec<u8>>,
+    descriptor: Option<u32>,
+}
+
+impl Rows {
+    pub(crate) fn new(own: &Own) -> Result<Rows, DeviceError> {
+        let table = Buffer::new(&own.device, ROWS * ROW as usize)?;
+        table.fill(0, &own.stream)?;
+        Ok(Rows { table, pending: Vec::new(), used: 0, mapped: BTreeMap::new() })
+    }
+
+    /// A row for a captured call; 0 if the table is full, on every rank alike.
+    pub(crate) fn take(&mut self, input: u64, must_stage: bool) -> u64 {
+        let nth = self.used + self.pending.len();
+        if nth >= ROWS {
+            return 0;
+        }
+        self.pending.push(Pending { input, must_stage });
+        self.table.address() + nth as u64 * ROW
+    }
+
+    /// Forgets the calls since the last commit.
+    pub(crate) fn discard(&mut self) {
+        self.pending.clear();
+    }
+}
+
+/// Exchanges what was captured. The session keeps the rows behind a lock, since steps of a set-up own what they
+/// touch.
+pub(crate) fn commit<'g>(
+    own: &Arc<Own>,
+    rows: &Arc<Mutex<Rows>>,
+    setup: &mut Setup<'g>,
+) -> Result<(), SetupError> {
+    let (mine, table) = (Arc::clone(own), Arc::clone(rows));
+    let told = setup.step("look up captured inputs", Local::new(()), move |_, ()| {
+        let rows = table.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogue(&mine, &rows)
+    })?;
+    let (catalogue, descriptors) = told.unzip();
+    let catalogues =
+        setup.exchange("tell captured inputs", catalogue, |_, catalogue| Ok(catalogue))?;
+    let descriptors = setup.exchange_fds("pass captured allocations", descriptors)?;
+    let (mine, table) = (Arc::clone(own), Arc::clone(rows));
+    let catalogues = catalogues.into_inner();
+    setup.step("map captured inputs", descriptors, move |here, descriptors| {
+        let mut rows = table.lock().unwrap_or_else(PoisonError::into_inner);
+        fill(&mine, &mut rows, here.rank(), &catalogues, &descriptors)
+            .map_err(|e| StepError(format!("{e}")))
+    })?;
+    Ok(())
+}
+
+fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepError> {
+    let mut told = Catalogue {
+        process: memory::process(),
+        inputs: Vec::new(),
+        allocations: BTreeMap::new(),
+    };
+    let mut descriptors = Vec::new();
+    for pending in &rows.pending {
+        let found = own.device.provenance(pending.input).map_err(StepError::new)?;
+        let shareable = matches!(found.sharing, Sharing::LegacyIpc | Sharing::PosixFd);
+        if pending.must_stage || !shareable {
+            told.inputs.push(Offered { allocation: None, offset: 0 });
+            continue;
+        }
+        if !told.allocations.contains_key(&found.id) {
+            let share = Share::of(&own.device, &found).map_err(StepError::new)?;
+            let (handle, descriptor) = match share {
+                Share::Handle(handle) => (Some(handle.to_vec()), None),
+                Share::Descriptor(fd) => {
+                    descriptors.push(fd);
+                    (None, Some(descriptors.len() as u32 - 1))
+                }
+            };
+            let allocation =
+                Allocation { base: found.base, bytes: found.bytes, handle, descriptor };
+            told.allocations.insert(found.id, allocation);
+        }
+        let offset = pending.input - found.base;
+        told.inputs.push(Offered { allocation: Some(found.id), offset });
+    }
+    Ok((told, descriptors))
+}
+
+/// Maps what is not mapped yet, and writes the rows. The core has seen that all ranks captured as many calls.
+fn fill(
+    own: &Own,
+    rows: &mut Rows,
+    rank: u32,
+    catalogues: &[Catalogue],
+    descriptors: &[Vec<OwnedFd>],
+) -> Result<(), DeviceError> {
+    let count = rows.pending.len();
+    let mut words = vec![0u64; count * MAX_WORLD];
+    for (nth, row) in words.chunks_exact_mut(MAX_WORLD).enumerate() {
+        let inputs = catalogues.iter().map(|c| c.inputs.get(nth));
+        if !inputs.clone().all(|input| input.is_some_and(|i| i.allocation.is_some())) {
+            row[0] = STAGED;
+            continue;
+        }
+        for (peer, input) in (0..).zip(inputs.flatten()) {
+            row[peer as usize] = if peer == rank {
+                rows.pending[nth].input
+            } else {
+                let base = base_of(own, &mut rows.mapped, peer, catalogues, descriptors, input)?;
+                base + input.offset
+            };
+        }
+    }
+    if count > 0 {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        rows.table.upload(rows.used * ROW as usize, &bytes, &own.stream)?;
+    }
+    rows.used += count;
+    rows.pending.clear();
+    Ok(())
+}
+
+fn base_of(
+    own: &Own,
+    mapped: &mut BTreeMap<(u32, u64), Mapping>,
+    peer: u32,
+    catalogues: &[Catalogue],
+    descriptors: &[Vec<OwnedFd>],
+    input: &Offered,
+) -> Result<u64, DeviceError> {
+    let theirs = &catalogues[peer as usize];
+    let missing = || DeviceError::Invalid(format!("rank {peer} told of an input but not of its allocation"));
+    let id = input.allocation.ok_or_else(missing)?;
+    let allocation = theirs.allocations.get(&id).ok_or_else(missing)?;
+    if theirs.process == memory::process() {
+        return Ok(allocation.base);
+    }
+    if let Some(known) = mapped.get(&(peer, id)) {
+        return Ok(known.address());
+    }
+    let bytes = allocation.bytes as usize;
+    let mapping = match (&allocation.handle, allocation.descriptor) {
+        (Some(handle), _) => {
+            let handle: IpcHandle = handle.as_slice().try_into().map_err(|_| missing())?;
+            Mapping::by_handle(&own.device, &handle, bytes)?
+        }
+        (None, Some(nth)) => {
+            let fd = descriptors[peer as usize].get(nth as usize).ok_or_else(missing)?;
+            Mapping::by_descriptor(&own.device, fd.as_fd(), bytes)?
+        }
+        (None, None) => return Err(missing()),
+    };
+    let address = mapping.address();
+    mapped.insert((peer, id), mapping);
+    Ok(address)
+}

@@ -1,0 +1,193 @@
+//! The group on one rank: enqueues calls, ends waits, says goodbye.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossover_bootstrap::liveness::Liveness;
+use crossover_core::agreement::{Setup, SetupError};
+use crossover_core::backend::{Abort, EnqueueError, Session};
+use crossover_core::call::{CallBuffers, CallSig};
+use crossover_core::verdict::Verdict;
+use crossover_kernel_abi::{Common, code};
+
+use crate::board::{Board, Fingerprint};
+use crate::kernels::Kernels;
+use crate::launch::{self, Enqueue, vendor};
+use crate::memory::{Own, Reached};
+use crate::rows::{self, Rows};
+
+/// What launches are made of: the same on every rank, but for addresses.
+pub(crate) struct Group {
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    /// Most blocks of a launch, agreed.
+    pub(crate) blocks: u64,
+    /// What every kernel is told.
+    pub(crate) common: Common,
+    pub(crate) kernels: Kernels,
+    pub(crate) own: Arc<Own>,
+    pub(crate) rows: Arc<Mutex<Rows>>,
+}
+
+impl Group {
+    pub(crate) fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Everything a rank needs for a call.
+pub(crate) struct IpcSession {
+    pub(crate) group: Group,
+    /// Peers' arenas, mapped for as long as kernels may touch them.
+    pub(crate) peers: Vec<Option<Reached>>,
+    pub(crate) liveness: Liveness,
+    pub(crate) deadline: Duration,
+    /// Has every rank said that it is done? Only then is memory given back.
+    pub(crate) parted: bool,
+}
+
+impl Session for IpcSession {
+    unsafe fn enqueue(
+        &mut self,
+        algorithm: usize,
+        params: &[u64],
+        seq: u64,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Result<(), EnqueueError> {
+        let Group { rank, world, own, .. } = &self.group;
+        if !own.board.is_well(*rank) {
+            return Err(self.ended("begin", seq));
+        }
+        let compared = own.board.compare(*rank, *world, seq, &Fingerprint::of(algorithm, call));
+        if let Err(e) = compared {
+            return Err(self.end(e));
+        }
+        let enqueue = Enqueue { group: &self.group, call, buffers, seq };
+        // SAFETY: the caller's promise about the buffers is passed on as it is.
+        unsafe { launch::run(&enqueue, algorithm, params) }
+    }
+
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        match self.group.own.board.is_well(self.group.rank) {
+            true => Ok(()),
+            false => Err(self.ended("check", seq)),
+        }
+    }
+
+    fn commit<'g>(&mut self, setup: &mut Setup<'g>) -> Result<(), SetupError> {
+        rows::commit(&self.group.own, &self.group.rows, setup)
+    }
+
+    fn discard(&mut self) {
+        self.group.rows().discard();
+    }
+
+    fn abort_handle(&self) -> Arc<dyn Abort> {
+        Arc::new(IpcAbort { board: Arc::clone(&self.group.own.board), rank: self.group.rank })
+    }
+
+    fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        let Group { rank, own, .. } = &self.group;
+        // Kernels end by themselves, at the latest with their budget.
+        own.device.synchronize().map_err(|e| vendor("close", seq, e))?;
+        let well = own.board.is_well(*rank);
+        own.board.close(*rank);
+        if !well {
+            return Err(self.ended("close", seq));
+        }
+        let outcome = self.await_peers(seq);
+        self.parted = outcome.is_ok();
+        outcome
+    }
+}
+
+impl IpcSession {
+    /// Until every peer has closed: none of them reads this rank's memory then.
+    fn await_peers(&self, seq: u64) -> Result<(), EnqueueError> {
+        let Group { rank, world, own, .. } = &self.group;
+        let began = Instant::now();
+        loop {
+            let missing: Vec<u32> = (0..*world).filter(|r| !own.board.is_closed(*r)).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if let Some(ended) = own.board.verdict("close", seq) {
+                return Err(ended);
+            }
+            if let Some(gone) = missing.iter().find(|r| *r != rank && self.liveness.is_gone(**r)) {
+                return Err(self.end(lost("close", seq, *gone)));
+            }
+            if began.elapsed() > self.deadline {
+                let (step, ranks, waited) = ("close".to_owned(), missing, began.elapsed());
+                return Err(self.end(EnqueueError::Late { step, seq, ranks, waited }));
+            }
+            std::thread::sleep(PATIENCE);
+        }
+    }
+
+    /// Why the group is not well: the verdict, or what this rank's kernel reported, which becomes the verdict.
+    #[cold]
+    fn ended(&self, step: &str, seq: u64) -> EnqueueError {
+        let Group { rank, own, .. } = &self.group;
+        if let Some(ended) = own.board.verdict(step, seq) {
+            return ended;
+        }
+        let Some(fault) = own.board.fault(*rank) else {
+            // Somebody is in the middle of writing the verdict, and said that it is over before.
+            return Verdict::aborted(*rank, "the group ended").into_error(step, seq);
+        };
+        let (rank, step) = (fault.awaited, fault.step());
+        self.end(match fault.code {
+            code::NOT_COMMITTED => EnqueueError::NotCommitted { seq },
+            _ if self.liveness.is_gone(rank) => lost(&step, seq, rank),
+            _ => EnqueueError::Late { step, seq, ranks: vec![rank], waited: self.deadline },
+        })
+    }
+
+    /// Ends the group for all with this error, or returns the one that came first.
+    fn end(&self, error: EnqueueError) -> EnqueueError {
+        let board = &self.group.own.board;
+        let verdict = Verdict::of(&error)
+            .unwrap_or_else(|| Verdict::aborted(self.group.rank, &error.to_string()));
+        board.end(&verdict);
+        match (&error, board.verdict("run", 0)) {
+            (EnqueueError::NotCommitted { .. }, _) | (_, None) => error,
+            (_, Some(first)) => first,
+        }
+    }
+}
+
+impl Drop for IpcSession {
+    /// Memory that peers may still touch is not given back: they would fault. It goes with the process.
+    fn drop(&mut self) {
+        if !self.parted {
+            self.group.own.board.end(&Verdict::aborted(self.group.rank, "it dropped the group without closing it"));
+            for peer in self.peers.drain(..) {
+                std::mem::forget(peer);
+            }
+            std::mem::forget(Arc::clone(&self.group.own));
+            std::mem::forget(Arc::clone(&self.group.rows));
+        }
+    }
+}
+
+/// Between looks at who has closed.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+fn lost(step: &str, seq: u64, rank: u32) -> EnqueueError {
+    let how = "its process ended, or it dropped the group".to_owned();
+    EnqueueError::Lost { step: step.to_owned(), seq, rank, how }
+}
+
+/// Ends the waits of every rank's kernels through the board, which it keeps mapped.
+struct IpcAbort {
+    board: Arc<Board>,
+    rank: u32,
+}
+
+impl Abort for IpcAbort {
+    fn abort(&self, reason: &str) {
+        self.board.end(&Verdict::aborted(self.rank, reason));
+    }
+}

@@ -1,0 +1,242 @@
+//! How a group comes up: settings, the device and its kernels, the board, arenas, mappings, proof. Each
+//! step is voted on, so it comes up on every rank or on none.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crossover_bootstrap::liveness::{self, Alive, Liveness};
+use crossover_core::agreement::{Here, Local, Setup, SetupError, StepError};
+use crossover_core::backend::{Backend, Ready, Session};
+use crossover_core::facts::GroupFacts;
+use crossover_device::device::Device;
+use crossover_device::module::Shape;
+use crossover_kernel_abi::{Arena, Common, MAX_WORLD, ProbeArgs, Room};
+
+use crate::board::Board;
+use crate::kernels::Kernels;
+use crate::memory::{Offer, Own, Reached};
+use crate::rows::Rows;
+use crate::session::{Group, IpcSession};
+use crate::settings;
+
+/// Backend `ipc`, before it is bound to a group.
+pub struct Ipc;
+
+impl Backend for Ipc {
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError> {
+        let room = agree_on_room(setup)?;
+        let folder = setup.read("read ipc.kernels", |s| Ok(settings::kernels(s)))?;
+        let world = setup.world();
+        let device = setup.step("open its device and load its kernels", folder, open)?;
+        let blocks = device.map(blocks_of);
+        let (blocks, device) = blocks.unzip();
+        let blocks = setup.step("count the blocks that its device holds", blocks, |_, blocks| blocks)?;
+        let blocks = setup.min("agree on blocks", blocks)?;
+        let blocks = share(*blocks.get(), facts.ranks_per_unit());
+
+        let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
+        let nonce = nonces.get()[0];
+        let made = setup.step("create the shared board", Local::new(()), |here, ()| make(here))?;
+        let (alive, shared) = made.unzip();
+        let fds = setup.exchange_fds("pass the shared board and signs of life", shared)?;
+        let board = setup.step("map the shared board", alive.zip(fds), move |here, (alive, fds)| {
+            map(here, nonce, alive, fds)
+        })?;
+        let seen = setup.step("see every rank on the shared board", board, move |here, board| {
+            see(here, nonce, board)
+        })?;
+        let layout = Arena::new(world, room);
+        let own = setup.step("allocate its arena", device.zip(seen), move |_, (opened, seen)| {
+            let Opened { device, kernels } = opened;
+            let own = Arc::new(Own::new(device, layout, seen.board)?);
+            let rows = Rows::new(&own).map_err(StepError::new)?;
+            Ok((Arc::clone(&own), (own, kernels, rows, seen.liveness)))
+        })?;
+        let (told, own) = own.unzip();
+        let offers = setup.exchange("tell where its arena is", told, |_, own| own.offer())?;
+        let offers = offers.into_inner();
+        let session = setup.step("map its peers' arenas", own, move |here, made| {
+            reach(here, world, blocks, made, &offers)
+        })?;
+        let session = prove(setup, session, nonce)?;
+        let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
+        Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
+    }
+}
+
+fn agree_on_room(setup: &mut Setup<'_>) -> Result<Room, SetupError> {
+    let asked = setup.read("read ipc.push, ipc.lamport and ipc.stage", settings::room)?;
+    let (push, rest) = asked.map(|room| (room.push, (room.lamport, room.stage))).unzip();
+    let (lamport, stage) = rest.unzip();
+    Ok(Room {
+        push: *setup.min("agree on ipc.push", push)?.get(),
+        lamport: *setup.min("agree on ipc.lamport", lamport)?.get(),
+        stage: *setup.min("agree on ipc.stage", stage)?.get(),
+    })
+}
+
+struct Opened {
+    device: Device,
+    kernels: Kernels,
+}
+
+fn open(here: &Here<'_>, folder: Option<PathBuf>) -> Result<Opened, StepError> {
+    let device = crossover_device::open(&here.settings().device).map_err(StepError::new)?;
+    let kernels = Kernels::load(&device, folder.as_deref(), here.world())?;
+    Ok(Opened { device, kernels })
+}
+
+/// Blocks that a launch can have so that all of them run at the same time. One a multiprocessor at most, so that what a late
+/// peer has to run first finds room beside those that wait for it.
+fn blocks_of(opened: Opened) -> (Result<u64, StepError>, Opened) {
+    let multiprocessors = opened.device.description().multiprocessors;
+    let resident = opened.kernels.resident_blocks().map_err(StepError::new);
+    (resident.map(|resident| u64::from(resident.min(multiprocessors))), opened)
+}
+
+/// A rank's share of them where several are on one device.
+fn share(blocks: u64, ranks_per_unit: u32) -> u64 {
+    (blocks / u64::from(ranks_per_unit)).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64)
+}
+
+/// The own sign of life, and what peers get: its other end and, from rank 0, the board.
+fn make(here: &Here<'_>) -> Result<(Alive, Vec<OwnedFd>), StepError> {
+    let (alive, watch) = liveness::pipe()?;
+    let mut shared = vec![watch];
+    if here.rank() == 0 {
+        shared.push(Board::create()?);
+    }
+    Ok((alive, shared))
+}
+
+struct Seen {
+    board: Arc<Board>,
+    liveness: Liveness,
+}
+
+fn map(
+    here: &Here<'_>,
+    nonce: u64,
+    alive: Alive,
+    fds: Vec<Vec<OwnedFd>>,
+) -> Result<Seen, StepError> {
+    let mut watches = Vec::with_capacity(fds.len());
+    let mut file = None;
+    for (rank, fds) in fds.into_iter().enumerate() {
+        let mut fds = fds.into_iter();
+        let watch = fds.next();
+        watches.push(watch.ok_or_else(|| StepError(format!("rank {rank} sent no descriptor")))?);
+        file = file.or(fds.next());
+    }
+    let file = file.ok_or_else(|| StepError::new("rank 0 sent no board"))?;
+    let board = Board::map(file.as_fd())?;
+    board.mark(here.rank(), mark(nonce, here.rank()));
+    Ok(Seen { board, liveness: Liveness::new(alive, watches) })
+}
+
+/// After the vote every rank has left its mark.
+fn see(here: &Here<'_>, nonce: u64, seen: Seen) -> Result<Seen, StepError> {
+    match (0..here.world()).find(|r| seen.board.mark_of(*r) != mark(nonce, *r)) {
+        None => Ok(seen),
+        Some(rank) => Err(StepError(format!(
+            "what rank {rank} wrote there does not arrive: do all ranks run on one node?"
+        ))),
+    }
+}
+
+fn reach(
+    here: &Here<'_>,
+    world: u32,
+    blocks: u64,
+    (own, kernels, rows, liveness): (Arc<Own>, Kernels, Rows, Liveness),
+    offers: &[Offer],
+) -> Result<IpcSession, StepError> {
+    let rank = here.rank();
+    let mut arenas = [0; MAX_WORLD];
+    let mut peers = Vec::with_capacity(offers.len());
+    for (peer, offer) in (0..).zip(offers) {
+        if peer == rank {
+            arenas[peer as usize] = own.arena();
+            peers.push(None);
+            continue;
+        }
+        let reached: Reached = own
+            .reach(offer)
+            .map_err(|e| StepError(format!("the memory of rank {peer} cannot be mapped: {e}")))?;
+        arenas[peer as usize] = reached.address();
+        peers.push(Some(reached));
+    }
+    let deadline = here.settings().call_deadline;
+    let common = Common {
+        arenas,
+        state: own.state(),
+        abort: own.abort(),
+        failure: own.failure(rank),
+        budget: nanoseconds(deadline),
+        rank,
+        world,
+        ..Common::ZERO
+    };
+    let rows = Arc::new(Mutex::new(rows));
+    let group = Group { rank, world, blocks, common, kernels, own, rows };
+    Ok(IpcSession { group, peers, liveness, deadline, parted: false })
+}
+
+/// Every rank leaves a mark with every other, by a kernel's stores; each owner then looks into its own
+/// memory. A driver's word that peers can be reached is not enough.
+fn prove<'g>(
+    setup: &mut Setup<'g>,
+    session: Local<IpcSession>,
+    nonce: u64,
+) -> Result<Local<IpcSession>, SetupError> {
+    let session = setup.step("write into its peers' memory", session, move |_, session| {
+        let Group { own, kernels, common, rank, .. } = &session.group;
+        let args = ProbeArgs {
+            common: *common,
+            barrier: own.layout.barrier,
+            mark: mark(nonce, *rank),
+        };
+        let shape = Shape { blocks: 1, threads: 32, programmatic: false };
+        // SAFETY: the kernel takes these arguments, and all arenas are mapped.
+        unsafe { kernels.probe.launch(shape, args.as_bytes(), own.stream.raw()) }
+            .and_then(|()| own.stream.synchronize())
+            .map_err(StepError::new)?;
+        Ok(session)
+    })?;
+    let session = setup.step("find its peers' marks in its memory", session, move |_, session| {
+        let words = session.group.own.barrier_words().map_err(StepError::new)?;
+        let wrong = (0..session.group.world).find(|r| words[*r as usize] != mark(nonce, *r));
+        match wrong {
+            None => Ok(session),
+            Some(peer) => Err(StepError(format!(
+                "what rank {peer} wrote into it by its device did not arrive (saw {:#x}): peer \
+                 access between their devices does not work, whatever the driver says",
+                words[peer as usize]
+            ))),
+        }
+    })?;
+    setup.step("wipe the marks", session, |_, session| {
+        session.group.own.clear_barrier_words().map_err(StepError::new)?;
+        Ok(session)
+    })
+}
+
+fn mark(nonce: u64, rank: u32) -> u64 {
+    nonce ^ (u64::from(rank) + 1)
+}
+
+/// Random without a source of randomness: `RandomState` is seeded by the operating system.
+fn draw() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+fn nanoseconds(deadline: Duration) -> u64 {
+    u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)
+}
