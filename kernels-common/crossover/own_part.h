@@ -7,5 +7,5 @@ PLATFORM_DEVICE void copy_own_part(const PartsArgs& a, uint64_t first, uint64_t 
   const uint64_t from = a.input + a.send_at[rank], to = a.output + a.receive_at[rank];
   const uint64_t bytes = a.receive_bytes[rank];
   if (from == to) return;
-  for (uint64_t i = first; i < units(bytes, 16); i += stride) store_unit16(to, i, bytes, load_unit16(from, i, bytes));
+  copy_units(to, from, bytes, first, stride);
 }

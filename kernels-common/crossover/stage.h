@@ -33,10 +33,7 @@ PLATFORM_DEVICE void stage_parts(const Common& c, const Epoch& e, const PartsArg
   const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
   for (uint32_t peer = 0; peer < c.world; ++peer) {
     if (peer == c.rank) continue;
-    const uint64_t bytes = a.send_bytes[peer], part = a.input + a.send_at[peer];
-    for (uint64_t i = first; i < units(bytes, 16); i += stride) {
-      store_pack(reinterpret_cast<void*>(mine + a.stage_at[peer] + i * 16), load_unit16(part, i, bytes));
-    }
+    copy_units(mine + a.stage_at[peer], a.input + a.send_at[peer], a.send_bytes[peer], first, stride);
   }
 }
 

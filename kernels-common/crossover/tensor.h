@@ -52,3 +52,18 @@ PLATFORM_DEVICE void store_unit16(uint64_t tensor, uint64_t i, uint64_t bytes, P
     if (left > 8) store_bytes(to + 8, uint64_t(p.w[2]) | uint64_t(p.w[3]) << 32, left - 8);
   }
 }
+
+// Copies units `first`, `first + stride`, ... of a tensor, several on their way at a time.
+PLATFORM_DEVICE void copy_units(uint64_t to, uint64_t from, uint64_t bytes, uint64_t first, uint64_t stride) {
+  constexpr uint32_t FLIGHT = 4;
+  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0;
+  uint64_t i = first;
+  for (; i + (FLIGHT - 1) * stride < whole; i += FLIGHT * stride) {
+    Pack packs[FLIGHT];
+#pragma unroll
+    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16));
+#pragma unroll
+    for (uint32_t n = 0; n < FLIGHT; ++n) store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), packs[n]);
+  }
+  for (; i < units(bytes, 16); i += stride) store_unit16(to, i, bytes, load_unit16(from, i, bytes));
+}

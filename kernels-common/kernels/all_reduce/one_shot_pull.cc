@@ -17,22 +17,18 @@ PLATFORM_DEVICE void one_shot_pull(const AllReduceArgs& a) {
   if (e.poisoned) return;
   Wait wait;
   const uint64_t* row = committed_row(wait, c, e, a.row);
-  if (!row) {
-    const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
-    for (uint64_t i = first; i < packs; i += stride) {
-      store_pack(reinterpret_cast<void*>(mine + i * 16), load_unit16(a.input, i, a.bytes));
-    }
-  }
+  if (!row) copy_units(stage_of(c.arenas[c.rank], e, a.region, a.place), a.input, a.bytes, first, stride);
   const uint32_t arrived = say_arrived(c);
-  meet(wait, c, e, a.barrier, 0, STEP_BARRIER);
+  meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row);
   const auto from = [&](uint32_t rank) {
+    if (rank == c.rank) return a.input;
     return row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
   };
   for (uint64_t i = first; i < packs; i += stride) {
     store_unit16(a.output, i, a.bytes, reduce_packs<T, Op, N>(c, from, i, a.bytes));
   }
   // A stage is not written again before all have read it; an input may be, as soon as this kernel ends.
-  if (row) meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER);
+  if (row) meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER, false);
   advance(c, e, arrived);
 }
 

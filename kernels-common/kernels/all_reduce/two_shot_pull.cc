@@ -8,6 +8,7 @@
 
 template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
+  constexpr uint32_t COUNT = Group<N>::SIZE;
   const Common& c = a.common;
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
@@ -22,16 +23,24 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
     const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
     for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
-      for (uint32_t peer = 0; peer < N; ++peer) {
-        const uint64_t i = peer * share + j;
-        if (has_rank<N>(c, peer) && peer != c.rank && i < packs) {
-          store_pack(reinterpret_cast<void*>(mine + i * 16), load_unit16(a.input, i, a.bytes));
+      for (uint32_t base = 0; base < N; base += COUNT) {
+        if (!has_rank<N>(c, base)) break;
+        Pack parts[COUNT];
+#pragma unroll
+        for (uint32_t n = 0; n < COUNT; ++n) {
+          const uint64_t i = (base + n) * share + j;
+          if (i < packs) parts[n] = load_unit16(a.input, i, a.bytes);
+        }
+#pragma unroll
+        for (uint32_t n = 0; n < COUNT; ++n) {
+          const uint64_t i = (base + n) * share + j;
+          if (i < packs) store_pack(reinterpret_cast<void*>(mine + i * 16), parts[n]);
         }
       }
     }
   }
   const uint32_t arrived = say_arrived(c);
-  meet(wait, c, e, a.barrier, 0, STEP_BARRIER);
+  meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row);
   const auto from = [&](uint32_t rank) {
     return rank == c.rank ? a.input : row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
   };
@@ -43,14 +52,22 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
     store_pack(reinterpret_cast<void*>(my_results + j * 16), result);
     store_unit16(a.output, i, a.bytes, result);
   }
-  meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER);
+  meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER, true);
   for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
-    for (uint32_t peer = 0; peer < N; ++peer) {
-      const uint64_t i = peer * share + j;
-      if (has_rank<N>(c, peer) && peer != c.rank && i < packs) {
-        const uint64_t results = stage_of(c.arenas[peer], e, a.second, a.second_place);
-        store_unit16(a.output, i, a.bytes, load_pack(reinterpret_cast<const void*>(results + j * 16)));
+    for (uint32_t base = 0; base < N; base += COUNT) {
+      if (!has_rank<N>(c, base)) break;
+      // All are on their way before one is written.
+      Pack results[COUNT];
+#pragma unroll
+      for (uint32_t n = 0; n < COUNT; ++n) {
+        const uint64_t theirs = stage_of(c.arenas[some_rank<N>(c, base + n)], e, a.second, a.second_place);
+        results[n] = load_pack(reinterpret_cast<const void*>(theirs + j * 16));
+      }
+#pragma unroll
+      for (uint32_t n = 0; n < COUNT; ++n) {
+        const uint64_t i = (base + n) * share + j;
+        if (has_rank<N>(c, base + n) && base + n != c.rank && i < packs) store_unit16(a.output, i, a.bytes, results[n]);
       }
     }
   }

@@ -16,24 +16,18 @@ PLATFORM_DEVICE void copy_pull(const PartsArgs& a) {
   if (e.poisoned) return;
   if (SAME) {
     const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
-    const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank];
-    for (uint64_t i = first; i < units(bytes, 16); i += stride) {
-      store_pack(reinterpret_cast<void*>(mine + i * 16), load_unit16(part, i, bytes));
-    }
+    copy_units(mine, a.input + a.send_at[c.rank], a.send_bytes[c.rank], first, stride);
   } else {
     stage_parts(c, e, a, first, stride);
   }
   copy_own_part(a, first, stride);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  meet(wait, c, e, a.barrier, 0, STEP_BARRIER);
+  meet(wait, c, e, a.barrier, 0, STEP_BARRIER, true);
   for (uint32_t peer = 0; peer < c.world; ++peer) {
     if (peer == c.rank) continue;
-    const uint64_t bytes = a.receive_bytes[peer], to = a.output + a.receive_at[peer];
     const uint64_t from = stage_of(c.arenas[peer], e, a.region, a.place) + a.fetch_at[peer];
-    for (uint64_t i = first; i < units(bytes, 16); i += stride) {
-      store_unit16(to, i, bytes, load_pack(reinterpret_cast<const void*>(from + i * 16)));
-    }
+    copy_units(a.output + a.receive_at[peer], from, a.receive_bytes[peer], first, stride);
   }
   advance(c, e, arrived);
 }

@@ -15,7 +15,7 @@ PLATFORM_DEVICE void reduce_scatter_pull(const PartsArgs& a) {
   stage_parts(c, e, a, first, stride);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  meet(wait, c, e, a.barrier, 0, STEP_BARRIER);
+  meet(wait, c, e, a.barrier, 0, STEP_BARRIER, true);
   const auto from = [&](uint32_t rank) {
     return rank == c.rank ? a.input + a.send_at[rank]
                           : stage_of(c.arenas[rank], e, a.region, a.place) + a.fetch_at[rank];
