@@ -7,9 +7,13 @@ use crossover_core::communicator::Communicator;
 use crossover_core::facts::HOST_ARCH;
 use crossover_core::form::FormError;
 use crossover_core::policy::Policy;
-use crossover_policy::Sources;
+use crossover_core::settings::HOST_DEVICE;
+use crossover_policy::{Settings, Sources};
 
 use crate::failure::Failure;
+
+/// The backend of groups on host memory.
+const HOST_BACKEND: &str = "host";
 
 /// What groups are formed from: the environment, read once, and options.
 pub(crate) struct Formation {
@@ -39,6 +43,22 @@ impl Formation {
         Some(Seat { rank: launch.rank(), world: launch.world() })
     }
 
+    /// With a setting that an option makes.
+    pub(crate) fn set(self, key: &str, value: impl Into<String>, option: &str) -> Formation {
+        Formation { builder: self.builder.set(key, value, option) }
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        Ok(self.builder.settings()?)
+    }
+
+    /// This process's number among the ranks of its node, and how many those are.
+    pub(crate) fn local_seat(&self) -> Option<Seat> {
+        let launch = self.builder.launch()?;
+        Some(Seat { rank: launch.local_rank(), world: launch.local_world() })
+    }
+
     /// The policy in force, with a forced backend or algorithm if one is given.
     pub(crate) fn policy(&self, forced: Option<&str>) -> Result<Policy, Failure> {
         let builder = self.with(forced);
@@ -49,13 +69,25 @@ impl Formation {
     /// How many threads each rank keeps busy, as the setting `host.threads` has it. If it or any
     /// other is wrong, the ranks say so.
     pub(crate) fn threads(&self) -> u32 {
-        let settings = self.builder.settings().ok();
+        let settings = self.settings().ok();
         settings.and_then(|all| all.backends.get("host.threads")?.parse().ok()).unwrap_or(1)
     }
 
     /// Forms a group. Collective.
     pub(crate) fn form(&self, forced: Option<&str>) -> Result<Communicator, Failure> {
-        self.with(forced).form().map_err(|error| {
+        self.form_by(&self.with(forced))
+    }
+
+    /// Forms a group of the same ranks on host memory, whatever is forced and wherever their data
+    /// is. Collective.
+    pub(crate) fn form_on_host(&self) -> Result<Communicator, Failure> {
+        let (device, forced, why) = (HOST_DEVICE, HOST_BACKEND, "a group on host memory");
+        let builder = self.builder.clone().tag("beside");
+        self.form_by(&builder.set("device", device, why).set("use", forced, why))
+    }
+
+    fn form_by(&self, builder: &Builder) -> Result<Communicator, Failure> {
+        builder.form().map_err(|error| {
             let agreed = matches!(
                 error,
                 crossover::Error::Form(

@@ -8,8 +8,10 @@ use super::about::About;
 use super::case::Case;
 use super::clock;
 use super::contender::{Contender, Contenders};
+use super::device::Stage;
 use super::json;
-use super::measure::measure;
+use super::measure::{Measured, measure};
+use super::place::Place;
 use super::progress::Progress;
 use super::row::{Row, compare};
 use super::{Args, table};
@@ -18,16 +20,24 @@ use crate::group::Formation;
 use crate::out::Out;
 
 /// Measures, and says at the end if anything was wrong. Collective.
-pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &Args,
+    formation: &Formation,
+    place: &Place,
+    sizes: &[u64],
+) -> Result<(), Failure> {
     let start_time = clock::now();
-    let contenders = Contenders::form(args, formation)?;
+    let contenders = Contenders::form(args, formation, place)?;
     let group = &contenders.policy;
     let seat = (group.rank(), group.world());
-    let case = |size: &u64| (*size, Case::new(args.op, args.dtype, args.reduce_op, seat, *size));
-    let cases: Vec<(u64, Case)> = sizes.iter().map(case).collect();
+    let case = |size: u64| Case::new(args.op, args.dtype, args.reduce_op, seat, size);
+    let cases: Vec<(u64, Case)> =
+        sizes.iter().map(|size| (*size, case(*size).mode(args.mode))).collect();
+    let largest = cases.iter().map(|(_, case)| case.size()).max().unwrap_or_default();
+    let stage = place.open(group)?.map(|device| Stage::new(&device, largest)).transpose()?;
 
     let reports = group.rank() == 0;
-    let about = About::new(args, group, &cases)?;
+    let about = About::new(args, place, &contenders, &cases)?;
     let mut out = (reports && !args.json).then(Out::new);
     if let Some(out) = &mut out {
         table::write_head(out, args, &about)?;
@@ -38,7 +48,7 @@ pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(
     let mut calls = 0;
     for (at, (_, case)) in cases.iter().enumerate() {
         progress.at(case.size(), (at, cases.len()));
-        let measured = rows_of(args, &contenders, case, &mut calls)?;
+        let measured = rows_of(args, &contenders, stage.as_ref(), case, &mut calls)?;
         if let Some(out) = &mut out {
             for row in &measured {
                 table::write_row(out, row)?;
@@ -66,23 +76,33 @@ pub(super) fn run(args: &Args, formation: &Formation, sizes: &[u64]) -> Result<(
 fn rows_of(
     args: &Args,
     contenders: &Contenders,
+    stage: Option<&Stage>,
     case: &Case,
     calls: &mut u64,
 ) -> Result<Vec<Row>, Failure> {
     let policy = &contenders.policy;
-    let mut row = |group: &Communicator, wanted: Option<&str>| {
-        let measured = measure(group, case, args.iters, calls)?;
-        let call = case.signature(policy.plan().contract());
-        let rule = group.explain(&call).chosen.map(|chosen| chosen.rule).unwrap_or_default();
-        Ok(Row::new(case, measured, rule, wanted))
-    };
     let takers: Vec<&Contender> = contenders.targets.iter().filter(|c| c.takes(case)).collect();
-    if takers.is_empty() {
-        return Ok(vec![row(policy, args.forced())?]);
+    let (groups, wanted): (Vec<&Communicator>, Vec<Option<&str>>) = match takers.is_empty() {
+        true => (vec![policy], vec![args.forced()]),
+        false => takers.iter().map(|t| (&t.group, Some(t.target.as_str()))).unzip(),
+    };
+    let measured: Vec<Measured> = match stage {
+        Some(stage) => {
+            stage.measure(&groups, &contenders.beside(case.op), case, args.iters, calls)?
+        }
+        None => {
+            let all = groups.iter().map(|group| measure(group, case, args.iters, calls));
+            all.collect::<Result<_, _>>()?
+        }
+    };
+    let call = case.signature(policy.plan().contract());
+    let row = |((group, measured), wanted): ((&&Communicator, Measured), _)| {
+        let rule = group.explain(&call).chosen.map(|chosen| chosen.rule).unwrap_or_default();
+        Row::new(case, measured, rule, wanted)
+    };
+    let mut rows: Vec<Row> = groups.iter().zip(measured).zip(wanted).map(row).collect();
+    if !takers.is_empty() {
+        compare(&mut rows, policy.explain(&call).chosen.map(|pick| pick.target).as_deref());
     }
-    let rows = takers.iter().map(|taker| row(&taker.group, Some(&taker.target)));
-    let mut rows = rows.collect::<Result<Vec<Row>, Failure>>()?;
-    let pick = policy.explain(&case.signature(policy.plan().contract())).chosen;
-    compare(&mut rows, pick.map(|pick| pick.target).as_deref());
     Ok(rows)
 }

@@ -1,5 +1,6 @@
-//! Exchanges beside the calls under test, through the same group: a barrier before each, and the
-//! ranks' results after all.
+//! Exchanges beside the calls under test, through the same group on host memory, or through another
+//! one of the same ranks where their data is on devices: a barrier before each, and the ranks'
+//! results after all.
 //!
 //! They are made with another collective than the one under test, so that the group's counters of
 //! the one under test count nothing else.

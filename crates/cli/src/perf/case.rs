@@ -12,6 +12,7 @@ pub(super) struct Case {
     pub(super) op: Op,
     pub(super) dtype: Dtype,
     pub(super) reduce_op: ReduceOp,
+    pub(super) mode: Mode,
     pub(super) rank: u32,
     pub(super) world: u32,
     /// Elements of this rank's input.
@@ -39,7 +40,12 @@ impl Case {
             Op::ReduceScatter => (whole, part),
             Op::AllToAll => (whole, whole),
         };
-        Case { op, dtype, reduce_op, rank, world, input, output }
+        Case { op, dtype, reduce_op, mode: Mode::Eager, rank, world, input, output }
+    }
+
+    /// The same in this mode; a new case is eager.
+    pub(super) fn mode(self, mode: Mode) -> Case {
+        Case { mode, ..self }
     }
 
     /// The call that every rank makes.
@@ -49,7 +55,7 @@ impl Case {
             dtype: self.dtype,
             reduce_op: self.reduce_op,
             count: self.input,
-            mode: Mode::Eager,
+            mode: self.mode,
             root: ROOT,
             split: Split::Even,
             contract,

@@ -5,7 +5,9 @@ use crossover_core::communicator::Communicator;
 use crossover_core::plan::OfferState;
 
 use super::Args;
+use super::beside::Beside;
 use super::case::Case;
+use super::place::Place;
 use crate::failure::Failure;
 use crate::group::Formation;
 
@@ -28,11 +30,17 @@ pub(super) struct Contenders {
     pub(super) policy: Communicator,
     /// For `--use all`, one for each target that is open to the ranks and knows the op.
     pub(super) targets: Vec<Contender>,
+    /// Where data is on devices: the ranks' group on host memory.
+    host: Option<Communicator>,
 }
 
 impl Contenders {
     /// Forms them all. Collective.
-    pub(super) fn form(args: &Args, formation: &Formation) -> Result<Contenders, Failure> {
+    pub(super) fn form(
+        args: &Args,
+        formation: &Formation,
+        place: &Place,
+    ) -> Result<Contenders, Failure> {
         let policy = formation.form(args.forced())?;
         if let Some(target) = args.forced()
             && policy.world() == 1
@@ -48,7 +56,16 @@ impl Contenders {
             Ok(Contender { group, target })
         };
         let targets = targets.into_iter().map(form).collect::<Result<_, Failure>>()?;
-        Ok(Contenders { policy, targets })
+        let host = match place {
+            Place::Host => None,
+            Place::On { .. } => Some(formation.form_on_host()?),
+        };
+        Ok(Contenders { policy, targets, host })
+    }
+
+    /// Exchanges beside calls of this op.
+    pub(super) fn beside(&self, op: Op) -> Beside<'_> {
+        Beside::new(self.host.as_ref().unwrap_or(&self.policy), op)
     }
 
     /// Says goodbye to the peers. Collective.
@@ -56,7 +73,8 @@ impl Contenders {
         for target in &self.targets {
             target.group.close()?;
         }
-        Ok(self.policy.close()?)
+        self.policy.close()?;
+        Ok(self.host.as_ref().map_or(Ok(()), Communicator::close)?)
     }
 }
 

@@ -7,7 +7,7 @@ use crossover_bootstrap::binding::list;
 use serde_json::{Value, json};
 
 use super::Args;
-use super::about::{About, METHOD};
+use super::about::About;
 use super::row::{Figures, Row};
 use super::table::average_bus_bandwidth;
 
@@ -33,9 +33,11 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
             "step_factor": args.factor,
             "iters": args.iters,
             "mode": args.mode,
-            "device": "host",
+            "device": about.place.name(),
+            "devices": about.devices(),
+            "mps": about.has_daemon,
             "use": args.target,
-            "method": METHOD,
+            "method": about.method(args.mode),
         },
         "policy": {
             "digest": policy,
@@ -77,6 +79,7 @@ fn result(args: &Args, row: &Row) -> Value {
         "out_of_place": figures(row.out_of_place),
         "in_place": figures(row.in_place),
         "actual_iterations": row.out_of_place.times.iterations,
+        "calls_per_iteration": row.out_of_place.calls,
         "op": case.op,
         "world": case.world,
         "mode": args.mode,
@@ -90,7 +93,7 @@ fn result(args: &Args, row: &Row) -> Value {
 }
 
 fn figures(figures: Figures) -> Value {
-    let Figures { wrong, times, algorithm_bandwidth, bus_bandwidth } = figures;
+    let Figures { wrong, times, host, algorithm_bandwidth, bus_bandwidth, .. } = figures;
     json!({
         "time": times.p50,
         "alg_bw": algorithm_bandwidth,
@@ -100,6 +103,7 @@ fn figures(figures: Figures) -> Value {
         "p50_us": times.p50,
         "p99_us": times.p99,
         "max_us": times.max,
+        "host_us": host,
     })
 }
 

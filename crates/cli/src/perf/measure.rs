@@ -1,5 +1,6 @@
-//! One size on one group: is it right, and how long does it take?
+//! One size on one group on host memory: is it right, and how long does it take?
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crossover_core::call::Op;
@@ -17,9 +18,9 @@ const WARM_UP: u32 = 5;
 /// Time for the iterations of one size in one placement.
 const BUDGET: Duration = Duration::from_millis(150);
 /// Where the budget does not say otherwise.
-const ITERATIONS: std::ops::RangeInclusive<u64> = 20..=10_000;
+const ITERATIONS: RangeInclusive<usize> = 20..=10_000;
 /// Up to this size, calls go round over more buffers.
-const SMALL: u64 = 1 << 20; // size: beyond it, memory matters more
+pub(super) const SMALL: u64 = 1 << 20; // size: beyond it, memory matters more
 
 /// What was found out about one size.
 pub(super) struct Measured {
@@ -33,8 +34,12 @@ pub(super) struct Measured {
 pub(super) struct Placed {
     /// Wrong elements of all ranks.
     pub(super) wrong: u64,
-    /// Of the slowest rank in each iteration.
+    /// For a call, of the slowest rank in each iteration.
     pub(super) times: Times,
+    /// Calls of an iteration.
+    pub(super) calls: usize,
+    /// Microseconds for a call that its caller waits for, where the call goes on after that.
+    pub(super) host: Option<f64>,
 }
 
 /// Measures, on all ranks together. `calls` numbers the calls so that each has new data.
@@ -47,9 +52,19 @@ pub(super) fn measure(
     let before = calls_by_target(group, case.op);
     let out_of_place = place(group, case, Placement::OutOfPlace, iterations, calls)?;
     let in_place = place(group, case, Placement::InPlace, iterations, calls)?;
-    let after = calls_by_target(group, case.op);
+    Ok(measured(group, case.op, &before, (out_of_place, in_place)))
+}
+
+/// Both placements, and who has run since a group's counters were these.
+pub(super) fn measured(
+    group: &Communicator,
+    op: Op,
+    before: &[(String, u64)],
+    (out_of_place, in_place): (Placed, Placed),
+) -> Measured {
+    let after = calls_by_target(group, op);
     let ran = after.into_iter().filter(|count| !before.contains(count));
-    Ok(Measured { out_of_place, in_place, ran: ran.map(|(target, _)| target).collect() })
+    Measured { out_of_place, in_place, ran: ran.map(|(target, _)| target).collect() }
 }
 
 fn place(
@@ -74,15 +89,15 @@ fn place(
     let wrong = beside.sum(wrong)?;
 
     let warm_up = samples(group, &beside, &mut slots, WARM_UP as usize)?;
-    let affordable = affordable(&beside, warm_up.1)?;
+    let affordable = affordable(&beside, warm_up.1 / WARM_UP, ITERATIONS)?;
     let iterations = iterations.map_or(affordable, |iterations| iterations as usize);
     let (mut samples, _) = samples(group, &beside, &mut slots, iterations)?;
     beside.max(&mut samples)?;
-    Ok(Placed { wrong, times: Times::of(samples) })
+    Ok(Placed { wrong, times: Times::of(samples), calls: 1, host: None })
 }
 
 /// A call that nobody takes is refused alike on every rank; what else goes wrong, each rank tells.
-fn failure(group: &Communicator, error: CallError) -> Failure {
+pub(super) fn failure(group: &Communicator, error: CallError) -> Failure {
     let agreed = matches!(error, CallError::NothingEligible { .. });
     let seat = Seat { rank: group.rank(), world: group.world() };
     let failure = Failure::from(error);
@@ -108,17 +123,21 @@ fn samples(
     Ok((samples, first.elapsed()))
 }
 
-/// How many iterations the budget allows: the same number on every rank.
-fn affordable(beside: &Beside<'_>, warm_up: Duration) -> Result<usize, CallError> {
-    let mut slowest = [warm_up.as_nanos() as u64];
+/// How many iterations that take so long on this rank the budget allows: the same number on every
+/// rank.
+pub(super) fn affordable(
+    beside: &Beside<'_>,
+    each: Duration,
+    range: RangeInclusive<usize>,
+) -> Result<usize, CallError> {
+    let mut slowest = [each.as_nanos() as u64];
     beside.max(&mut slowest)?;
-    let each = (slowest[0] / u64::from(WARM_UP)).max(1);
-    let affordable = BUDGET.as_nanos() as u64 / each;
-    Ok(affordable.clamp(*ITERATIONS.start(), *ITERATIONS.end()) as usize)
+    let affordable = BUDGET.as_nanos() as u64 / slowest[0].max(1);
+    Ok((affordable as usize).clamp(*range.start(), *range.end()))
 }
 
 /// How many calls of this op each target has run.
-fn calls_by_target(group: &Communicator, op: Op) -> Vec<(String, u64)> {
+pub(super) fn calls_by_target(group: &Communicator, op: Op) -> Vec<(String, u64)> {
     let mut targets: Vec<(String, u64)> = Vec::new();
     for count in group.counters().into_iter().filter(|count| count.op == op) {
         match targets.iter_mut().find(|(target, _)| *target == count.target) {

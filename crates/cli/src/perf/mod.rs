@@ -2,7 +2,7 @@
 //!
 //! Without a launcher it starts the ranks itself, as copies of this process. Read in this order:
 //! [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
-//! [`measure`] (right? how long?), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
+//! [`measure`] (right? how long?), [`device`] (the same there), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
 //! [`json`] (what is printed).
 
 mod about;
@@ -13,8 +13,11 @@ mod case;
 mod clock;
 mod contender;
 mod data;
+mod device;
 mod json;
 mod measure;
+mod mps;
+mod place;
 mod progress;
 mod row;
 mod sizes;
@@ -31,6 +34,7 @@ use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
 use crate::failure::Failure;
 use crate::group::{Formation, Seat};
 use crate::words::one_of;
+use place::Place;
 
 /// Measure a collective, checking every element of its result
 #[derive(clap::Args)]
@@ -57,15 +61,20 @@ pub(crate) struct Args {
     /// How contributions are combined
     #[arg(short = 'o', default_value = "sum", value_parser = one_of::<ReduceOp>(ReduceOp::NAMES))]
     reduce_op: ReduceOp,
-    /// Timed calls of each size [default: what fits into 0.15 s, at least 20]
+    /// Timed iterations of each size: calls, or on a device batches of calls [default: what fits
+    /// into 0.15 s, at least 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iters: Option<u32>,
     /// Whether calls run now or are recorded into a device graph
     #[arg(long, default_value = "eager", value_parser = one_of::<Mode>(Mode::NAMES))]
     mode: Mode,
-    /// Where the data is
-    #[arg(long, value_enum, default_value_t = Device::Auto)]
-    device: Device,
+    /// Where the data is; `auto` is as the settings have it, or else on CUDA devices, or HIP's, if
+    /// there are enough and kernels for them, and in host memory otherwise
+    #[arg(long, value_enum, default_value_t = Where::Auto)]
+    device: Where,
+    /// So many ranks share a device, the first ones the first device
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks_per_gpu: Option<u32>,
     /// `auto` leaves the choice to the policy, `all` measures each target that takes the call, and
     /// a backend or an algorithm is forced
     #[arg(long = "use", value_name = "auto|all|ID[/ALGO]", default_value = "auto")]
@@ -79,7 +88,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Device {
+enum Where {
     Auto,
     Host,
     Cuda,
@@ -90,38 +99,25 @@ enum Device {
 const DEFAULT_RANKS: u32 = 2;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    args.refuse_devices()?;
     let sizes = args.sizes()?;
-    let formation = Formation::from_env(&args.policy)?;
+    let (place, formation) = Place::resolve(args, Formation::from_env(&args.policy)?)?;
     match formation.seat() {
         Some(seat) => {
             args.refuse_other_world(seat)?;
-            bench::run(args, &formation, &sizes)
+            bench::run(args, &formation, &place, &sizes)
         }
         None => {
             // What is wrong with policies is said here, once, and not by each rank.
             formation.policy(args.forced())?;
             match args.ranks.unwrap_or(DEFAULT_RANKS) {
-                1 => bench::run(args, &formation, &sizes),
-                ranks => spawn::run(ranks, formation.threads()),
+                1 => bench::run(args, &formation, &place, &sizes),
+                ranks => spawn::run(ranks, formation.threads(), &place),
             }
         }
     }
 }
 
 impl Args {
-    fn refuse_devices(&self) -> Result<(), Failure> {
-        let missing = match self.device {
-            Device::Cuda => "--device cuda cannot be had",
-            Device::Hip => "--device hip cannot be had",
-            _ if self.mode == Mode::Graph => {
-                "--mode graph cannot be had, since a graph is a device's"
-            }
-            _ => return Ok(()),
-        };
-        Err(Failure::ineligible(format!("{missing}: this build runs on host memory alone")))
-    }
-
     fn sizes(&self) -> Result<Vec<u64>, Failure> {
         let Args { first, last, factor, .. } = *self;
         if first > last {

@@ -25,6 +25,10 @@ pub(super) struct Row {
 pub(super) struct Figures {
     pub(super) wrong: u64,
     pub(super) times: Times,
+    /// Calls of an iteration.
+    pub(super) calls: usize,
+    /// Microseconds that a call's caller waits, where the call goes on after that.
+    pub(super) host: Option<f64>,
     /// nccl-tests' `algbw` and `busbw`, in 10^9 bytes per second.
     pub(super) algorithm_bandwidth: f64,
     pub(super) bus_bandwidth: f64,
@@ -63,10 +67,11 @@ impl Row {
 }
 
 impl Figures {
-    fn of(case: &Case, Placed { wrong, times }: Placed) -> Figures {
+    fn of(case: &Case, placed: Placed) -> Figures {
+        let Placed { wrong, times, calls, host } = placed;
         let algorithm_bandwidth = gigabytes_per_second(case.size(), times.p50);
         let bus_bandwidth = algorithm_bandwidth * case.bus_factor();
-        Figures { wrong, times, algorithm_bandwidth, bus_bandwidth }
+        Figures { wrong, times, calls, host, algorithm_bandwidth, bus_bandwidth }
     }
 }
 
@@ -88,7 +93,8 @@ mod tests {
 
     fn row(ran: &[&str], wanted: Option<&str>, nanoseconds: u64) -> Row {
         let case = Case::new(Op::AllReduce, Dtype::Bf16, ReduceOp::Sum, (0, 2), 64);
-        let placed = || Placed { wrong: 0, times: Times::of(vec![nanoseconds]) };
+        let times = Times::of(vec![nanoseconds]);
+        let placed = || Placed { wrong: 0, times, calls: 1, host: None };
         let ran = ran.iter().map(|target| (*target).to_owned()).collect();
         let measured = Measured { out_of_place: placed(), in_place: placed(), ran };
         Row::new(&case, measured, String::new(), wanted)

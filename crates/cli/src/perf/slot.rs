@@ -60,8 +60,18 @@ impl Slot {
 
     /// Elements of the output that are wrong, after a call.
     pub(super) fn count_wrong(&mut self) -> u64 {
-        let (case, call) = (self.case, self.call);
+        self.count_wrong_of(self.call)
+    }
+
+    /// The same, for an output that was brought here from elsewhere.
+    pub(super) fn count_wrong_of(&mut self, call: u64) -> u64 {
+        let case = self.case;
         data::count_wrong(&case, call, self.output_mut())
+    }
+
+    /// All bytes of the buffers: the input and, out of place, the output.
+    pub(super) fn memories_mut(&mut self) -> (&mut [u8], Option<&mut [u8]>) {
+        (self.first.bytes_mut(), self.second.as_mut().map(Buffer::bytes_mut))
     }
 
     fn input_mut(&mut self) -> &mut [u8] {

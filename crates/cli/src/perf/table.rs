@@ -4,11 +4,12 @@
 use std::io::{self, Write};
 
 use crossover_bootstrap::binding::list;
-use crossover_core::call::Op;
+use crossover_core::call::{Mode, Op};
 use crossover_policy::bytes::size_text;
 
 use super::Args;
-use super::about::{About, METHOD};
+use super::about::About;
+use super::place::Place;
 use super::row::{Figures, Row};
 
 pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io::Result<()> {
@@ -28,8 +29,15 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
     let (device, world, count) = (&profile.device, profile.world, processors.len());
     let crowded = if world as usize > count { ": ranks share them, and wait for it" } else { "" };
     let processors = list(processors);
-    writeln!(out, "# host {device}, ranks {world} on {count} processors ({processors}){crowded}")?;
-    writeln!(out, "# {METHOD}")?;
+    let host = format!("ranks {world} on {count} processors ({processors}){crowded}");
+    match &about.place {
+        Place::Host => writeln!(out, "# host {device}, {host}")?,
+        Place::On { driver, .. } => {
+            let (devices, daemon) = (about.devices(), daemon(about));
+            writeln!(out, "# {driver} {device} x {devices}{daemon}, {host}")?;
+        }
+    }
+    writeln!(out, "# {}", about.method(*mode))?;
     writeln!(out, "# {}", size_basis(*op))?;
     if !about.rounded.is_empty() {
         let sizes: Vec<String> = about
@@ -44,22 +52,36 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
         writeln!(out, "# * is the policy's pick, < the fastest out of place")?;
     }
     writeln!(out, "#")?;
-    write_columns(out)
+    write_columns(out, about.place != Place::Host && *mode == Mode::Eager)
 }
 
-fn write_columns(out: &mut impl Write) -> io::Result<()> {
+/// Whether ranks that share a GPU run at a time or in turns.
+fn daemon(about: &About) -> &'static str {
+    match (about.place.wants_daemon(), about.has_daemon) {
+        (false, _) => "",
+        (true, true) => " under MPS",
+        (true, false) => " without MPS: ranks take turns by time slices",
+    }
+}
+
+/// `has_host`: rows tell how long callers wait.
+fn write_columns(out: &mut impl Write, has_host: bool) -> io::Result<()> {
+    let [host, unit] = match has_host {
+        true => [format!("  {:>7}", "host"), format!("  {:>7}", "(us)")],
+        false => [String::new(), String::new()],
+    };
     // Centred over their four columns, as nccl-tests has them.
     writeln!(out, "# {:60} out-of-place {:21} in-place", "", "")?;
     write!(out, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root")?;
     for _ in 0..2 {
         write!(out, "  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong")?;
     }
-    writeln!(out, "  {:>7}  {:>7}  {TARGET:<TARGET_WIDTH$}  rule", "p50", "p99")?;
+    writeln!(out, "  {:>7}  {:>7}{host}  {TARGET:<TARGET_WIDTH$}  rule", "p50", "p99")?;
     write!(out, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "")?;
     for _ in 0..2 {
         write!(out, "  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "")?;
     }
-    writeln!(out, "  {:>7}  {:>7}", "(us)", "(us)")
+    writeln!(out, "  {:>7}  {:>7}{unit}", "(us)", "(us)")
 }
 
 const TARGET: &str = "backend/algorithm";
@@ -72,8 +94,11 @@ pub(super) fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
     write!(out, "{size:>12}  {count:>12}  {dtype:>8}  {reduce_op:>6}  {root:>6}")?;
     write_figures(out, row.out_of_place)?;
     write_figures(out, row.in_place)?;
-    let Figures { times, .. } = row.out_of_place;
+    let Figures { times, host, .. } = row.out_of_place;
     write!(out, "  {:>7}  {:>7}", number(times.p50, 7), number(times.p99, 7))?;
+    if let Some(host) = host {
+        write!(out, "  {:>7}", number(host, 7))?;
+    }
     let (ran, rule, marks) = (row.ran.join("+"), or_dash(&row.rule), row.marks());
     let line = format!("  {ran:TARGET_WIDTH$}  {rule}  {marks}");
     writeln!(out, "{}", line.trim_end())
@@ -97,7 +122,7 @@ pub(super) fn average_bus_bandwidth(rows: &[Row]) -> Option<f64> {
 }
 
 fn write_figures(out: &mut impl Write, figures: Figures) -> io::Result<()> {
-    let Figures { wrong, times, algorithm_bandwidth, bus_bandwidth } = figures;
+    let Figures { wrong, times, algorithm_bandwidth, bus_bandwidth, .. } = figures;
     let (time, algbw) = (number(times.p50, 7), number(algorithm_bandwidth, 6));
     write!(out, "  {time:>7}  {algbw:>6}  {:>6}  {wrong:>6}", number(bus_bandwidth, 6))
 }

@@ -11,8 +11,14 @@ const NCCL_TESTS: &str = "#       size         count      type   redop    root  
 fn row(size: u64) -> Row {
     let case = Case::new(Op::AllReduce, Dtype::Bf16, ReduceOp::Sum, (0, 2), size);
     let times = Times { min: 1.0, p50: 12.345, p99: 1234.56, max: 9e9, iterations: 20 };
-    let figures =
-        Figures { wrong: 0, times, algorithm_bandwidth: 123.456, bus_bandwidth: 98_765.4 };
+    let figures = Figures {
+        wrong: 0,
+        times,
+        calls: 1,
+        host: None,
+        algorithm_bandwidth: 123.456,
+        bus_bandwidth: 98_765.4,
+    };
     Row {
         case,
         out_of_place: figures,
@@ -34,7 +40,7 @@ fn written(row: &Row) -> String {
 #[test]
 fn the_first_thirteen_columns_are_those_of_nccl_tests() {
     let mut heading = Vec::new();
-    write_columns(&mut heading).expect("memory takes it");
+    write_columns(&mut heading, false).expect("memory takes it");
     let heading = String::from_utf8(heading).expect("text");
     let lines: Vec<&str> = heading.lines().collect();
     assert_eq!(lines[0], NCCL_TESTS_GROUPS);
@@ -58,6 +64,19 @@ fn a_row_stands_under_its_heading() {
         assert!(line[..end].ends_with(field), "{line}");
         assert!(NCCL_TESTS[..end].ends_with(|c: char| c.is_ascii_alphabetic()));
     }
+}
+
+#[test]
+fn what_callers_wait_has_a_column_on_devices() {
+    let mut heading = Vec::new();
+    write_columns(&mut heading, true).expect("memory takes it");
+    let heading = String::from_utf8(heading).expect("text");
+    let end = heading.lines().nth(1).and_then(|line| line.find("host")).expect("a column") + 4;
+    let mut row = row(8);
+    row.out_of_place.host = Some(2.345);
+    let line = written(&row);
+    assert!(line[..end].ends_with(" 2.35") || line[..end].ends_with(" 2.34"), "{line}");
+    assert!(line[end..].starts_with("  host/one_shot"), "{line}");
 }
 
 #[test]
