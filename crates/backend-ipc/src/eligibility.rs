@@ -50,12 +50,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// The launch: the same on every rank, or peers wait for blocks that do not exist. 0 leaves a
-/// number to the backend. `early`: up to so many bytes the kernel behind may be put on the device
-/// while this one runs, which then has half of the device for its own blocks.
+/// number to the backend. `early`: the kernel behind may be put on the device while this one runs, where
+/// there is room for both; it waits for the end of this one by itself.
 const LAUNCH: &[Param] = &[
     Param { name: "blocks", values: Values::Count { min: 0, max: MAX_BLOCKS as u64 }, default: 0 },
     Param { name: "threads", values: Values::Count { min: 0, max: MAX_THREADS as u64 }, default: 0 },
-    Param { name: "early", values: Values::Bytes { min: 0, max: u64::MAX }, default: 0 },
+    Param { name: "early", values: Values::Flag, default: 1 },
 ];
 
 /// Besides, `push`: up to so many bytes of one part it is pushed, beyond it is pulled.

@@ -52,10 +52,15 @@ const KINDS: [&str; 2] = ["sum", "other"];
 
 /// The kernels of a group.
 pub(crate) struct Kernels {
-    /// By family, element type, kind of op.
-    reductions: Vec<Kernel>,
-    copies: Vec<Kernel>,
+    /// By family, element type, kind of op; then those that copy.
+    all: Vec<Entry>,
     pub(crate) probe: Kernel,
+}
+
+/// A kernel, and the most blocks that a launch of it may have, agreed.
+pub(crate) struct Entry {
+    pub(crate) kernel: Kernel,
+    pub(crate) blocks: u64,
 }
 
 impl Kernels {
@@ -72,48 +77,54 @@ impl Kernels {
             2 | 4 | 8 => world.to_string(),
             _ => "any".to_owned(),
         };
-        let mut reductions = Vec::new();
+        let mut names = Vec::new();
         for family in REDUCTIONS {
             for dtype in DTYPES {
                 for kind in KINDS {
                     let many = if kind == "sum" { many.as_str() } else { "any" };
-                    reductions.push(load(&format!("{family}_{dtype}_{kind}_{many}"))?);
+                    names.push(format!("{family}_{dtype}_{kind}_{many}"));
                 }
             }
         }
-        let copies = [
+        names.extend([
             format!("gather_push_{many}"),
             "gather_pull".to_owned(),
             "parts_push".to_owned(),
             "parts_pull".to_owned(),
             format!("gather_lamport_f32_{many}"),
             format!("gather_lamport_half_{many}"),
-        ];
-        let copies = copies.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
-        Ok(Kernels { reductions, copies, probe: load("probe")? })
+        ]);
+        let entry = |name: &String| Ok(Entry { kernel: load(name)?, blocks: 1 });
+        let all = names.iter().map(entry).collect::<Result<_, StepError>>()?;
+        Ok(Kernels { all, probe: load("probe")? })
     }
 
     #[inline]
-    pub(crate) fn reduction(&self, family: Reduction, dtype: Dtype, op: ReduceOp) -> &Kernel {
+    pub(crate) fn reduction(&self, family: Reduction, dtype: Dtype, op: ReduceOp) -> &Entry {
         let dtype = match dtype {
             Dtype::F32 => 0,
             Dtype::F16 => 1,
             _ => 2,
         };
         let other = usize::from(!matches!(op, ReduceOp::Sum | ReduceOp::Avg));
-        &self.reductions[(family as usize * DTYPES.len() + dtype) * KINDS.len() + other]
+        &self.all[(family as usize * DTYPES.len() + dtype) * KINDS.len() + other]
     }
 
     #[inline]
-    pub(crate) fn copying(&self, which: Copying) -> &Kernel {
-        &self.copies[which as usize]
+    pub(crate) fn copying(&self, which: Copying) -> &Entry {
+        &self.all[REDUCTIONS.len() * DTYPES.len() * KINDS.len() + which as usize]
     }
 
-    /// Blocks of the most threads that the device holds of the kernel of which it holds fewest.
-    pub(crate) fn resident_blocks(&self) -> Result<u32, DeviceError> {
-        let all = self.reductions.iter().chain(&self.copies);
-        let mut each = all.map(|kernel| kernel.resident_blocks(MAX_THREADS as u32));
-        each.try_fold(u32::MAX, |least, blocks| Ok(least.min(blocks?)))
+    /// Blocks of the most threads that this device holds at a time, of each kernel.
+    pub(crate) fn resident_blocks(&self) -> Result<Vec<u32>, DeviceError> {
+        self.all.iter().map(|e| e.kernel.resident_blocks(MAX_THREADS as u32)).collect()
+    }
+
+    /// Takes the limits that were agreed, in the same order.
+    pub(crate) fn limit(&mut self, blocks: &[u64]) {
+        for (entry, blocks) in self.all.iter_mut().zip(blocks) {
+            entry.blocks = *blocks;
+        }
     }
 }
 

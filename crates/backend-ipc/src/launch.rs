@@ -4,11 +4,11 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
 use crossover_device::error::DeviceError;
-use crossover_device::module::{Kernel, Shape};
+use crossover_device::module::Shape;
 use crossover_kernel_abi::{AllReduceArgs, Common, MAX_THREADS, MAX_WORLD, PartsArgs};
 
 use crate::eligibility::index;
-use crate::kernels::{Copying, Reduction};
+use crate::kernels::{Copying, Entry, Reduction};
 use crate::parts::Parts;
 use crate::session::Group;
 
@@ -16,14 +16,14 @@ use crate::session::Group;
 struct Knobs {
     blocks: u64,
     threads: u64,
-    early: u64,
+    early: bool,
     push: u64,
 }
 
 impl Knobs {
     fn of(params: &[u64]) -> Knobs {
         let of = |nth: usize| params.get(nth).copied().unwrap_or(0);
-        Knobs { blocks: of(0), threads: of(1), early: of(2), push: of(3) }
+        Knobs { blocks: of(0), threads: of(1), early: of(2) != 0, push: of(3) }
     }
 }
 
@@ -101,7 +101,7 @@ impl Enqueue<'_> {
                 _ => 0,
             };
             let work = bytes.div_ceil(unit).div_ceil(share);
-            let (shape, early) = self.shape(knobs, work, bytes);
+            let (shape, early) = shape(knobs, work, kernel.blocks);
             let args = AllReduceArgs {
                 common: self.common(early),
                 input,
@@ -180,7 +180,7 @@ impl Enqueue<'_> {
         while from < largest {
             let piece = whole.piece(from, most);
             let unit = if region == layout.stage { 16 } else { 8 };
-            let (shape, early) = self.shape(knobs, piece.largest().div_ceil(unit), piece.largest());
+            let (shape, early) = shape(knobs, piece.largest().div_ceil(unit), kernel.blocks);
             let args = self.parts_args(&whole, &piece, from, early, region, place);
             // SAFETY: passed on as it is; the kernel takes these arguments.
             unsafe { self.launch(kernel, shape, args.as_bytes())? };
@@ -264,32 +264,17 @@ impl Enqueue<'_> {
         }
     }
 
-    /// How many blocks and threads for so many units of work, and whether the next kernel may start
-    /// early: then it needs room beside this one.
-    fn shape(&self, knobs: &Knobs, work: u64, bytes: u64) -> (Shape, bool) {
-        let threads = match knobs.threads {
-            0 => usual_threads(work),
-            asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
-        };
-        let limit = self.group.blocks;
-        let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
-        let early = bytes <= knobs.early && limit >= 2;
-        let most = if early { limit / 2 } else { limit };
-        let blocks = wanted.clamp(1, most) as u32;
-        (Shape { blocks, threads: threads as u32, programmatic: true }, early)
-    }
-
     /// # Safety
     ///
     /// The kernel takes these arguments, and what they point at is valid until it ends.
     unsafe fn launch(
         &self,
-        kernel: &Kernel,
+        entry: &Entry,
         shape: Shape,
         args: &[u8],
     ) -> Result<(), EnqueueError> {
         // SAFETY: the caller's promise.
-        unsafe { kernel.launch(shape, args, self.buffers.stream) }
+        unsafe { entry.kernel.launch(shape, args, self.buffers.stream) }
             .map_err(|e| vendor("launch a kernel", self.seq, e))
     }
 }
@@ -297,6 +282,19 @@ impl Enqueue<'_> {
 enum Way {
     Reduce(Reduction),
     Copy(Copying),
+}
+
+/// How many blocks and threads for so many units of work, of at most `limit` blocks; and whether the kernel
+/// behind may be put on the device early, which it may where there is room for the blocks of both.
+fn shape(knobs: &Knobs, work: u64, limit: u64) -> (Shape, bool) {
+    let threads = match knobs.threads {
+        0 => usual_threads(work),
+        asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
+    };
+    let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
+    let blocks = wanted.clamp(1, limit);
+    let early = knobs.early && blocks * 2 <= limit;
+    (Shape { blocks: blocks as u32, threads: threads as u32, programmatic: true }, early)
 }
 
 /// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,

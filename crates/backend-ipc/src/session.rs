@@ -20,8 +20,6 @@ use crate::rows::{self, Rows};
 pub(crate) struct Group {
     pub(crate) rank: u32,
     pub(crate) world: u32,
-    /// Most blocks of a launch, agreed.
-    pub(crate) blocks: u64,
     /// What every kernel is told.
     pub(crate) common: Common,
     pub(crate) kernels: Kernels,

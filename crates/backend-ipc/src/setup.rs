@@ -34,11 +34,10 @@ impl Backend for Ipc {
         let folder = setup.read("read ipc.kernels", |s| Ok(settings::kernels(s)))?;
         let world = setup.world();
         let device = setup.step("open its device and load its kernels", folder, open)?;
-        let blocks = device.map(blocks_of);
-        let (blocks, device) = blocks.unzip();
-        let blocks = setup.step("count the blocks that its device holds", blocks, |_, blocks| blocks)?;
-        let blocks = setup.min("agree on blocks", blocks)?;
-        let blocks = share(*blocks.get(), facts.ranks_per_unit());
+        let (counted, device) = device.map(count_blocks).unzip();
+        let counted =
+            setup.exchange("count the blocks that its device holds", counted, |_, counted| counted)?;
+        let blocks = limits(counted.get(), facts.ranks_per_unit());
 
         let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
         let nonce = nonces.get()[0];
@@ -62,7 +61,7 @@ impl Backend for Ipc {
         let offers = setup.exchange("tell where its arena is", told, |_, own| own.offer())?;
         let offers = offers.into_inner();
         let session = setup.step("map its peers' arenas", own, move |here, made| {
-            reach(here, world, blocks, made, &offers)
+            reach(here, world, &blocks, made, &offers)
         })?;
         let session = prove(setup, session, nonce)?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
@@ -92,17 +91,32 @@ fn open(here: &Here<'_>, folder: Option<PathBuf>) -> Result<Opened, StepError> {
     Ok(Opened { device, kernels })
 }
 
-/// Blocks that a launch can have so that all of them run at the same time. One a multiprocessor at most, so that what a late
-/// peer has to run first finds room beside those that wait for it.
-fn blocks_of(opened: Opened) -> (Result<u64, StepError>, Opened) {
+/// How many multiprocessors a device has, and how many blocks of each kernel it holds.
+type Counted = (u32, Vec<u32>);
+
+fn count_blocks(opened: Opened) -> (Result<Counted, StepError>, Opened) {
     let multiprocessors = opened.device.description().multiprocessors;
     let resident = opened.kernels.resident_blocks().map_err(StepError::new);
-    (resident.map(|resident| u64::from(resident.min(multiprocessors))), opened)
+    (resident.map(|resident| (multiprocessors, resident)), opened)
 }
 
-/// A rank's share of them where several are on one device.
-fn share(blocks: u64, ranks_per_unit: u32) -> u64 {
-    (blocks / u64::from(ranks_per_unit)).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64)
+/// The most blocks of a launch of each kernel, such that the blocks of all ranks of a device run at the
+/// same time, and that those of all ranks but one leave a multiprocessor free: what that one has to run
+/// before it comes may fit nowhere else, since kernels that want another division of a multiprocessor's memory do not
+/// run beside one another.
+fn limits(counted: &[Counted], ranks_per_unit: u32) -> Vec<u64> {
+    let multiprocessors = counted.iter().map(|(count, _)| *count).min().unwrap_or(1);
+    let alone = match ranks_per_unit {
+        0 | 1 => multiprocessors,
+        ranks => (multiprocessors - 1) / (ranks - 1),
+    };
+    let kernels = counted.iter().map(|(_, resident)| resident.len()).min().unwrap_or(0);
+    let of_kernel = |nth: usize| {
+        let resident = counted.iter().map(|(_, resident)| resident[nth]).min().unwrap_or(1);
+        let blocks = (resident / ranks_per_unit.max(1)).min(alone);
+        u64::from(blocks).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64)
+    };
+    (0..kernels).map(of_kernel).collect()
 }
 
 /// The own sign of life, and what peers get: its other end and, from rank 0, the board.
@@ -153,8 +167,8 @@ fn see(here: &Here<'_>, nonce: u64, seen: Seen) -> Result<Seen, StepError> {
 fn reach(
     here: &Here<'_>,
     world: u32,
-    blocks: u64,
-    (own, kernels, rows, liveness): (Arc<Own>, Kernels, Rows, Liveness),
+    blocks: &[u64],
+    (own, mut kernels, rows, liveness): (Arc<Own>, Kernels, Rows, Liveness),
     offers: &[Offer],
 ) -> Result<IpcSession, StepError> {
     let rank = here.rank();
@@ -184,7 +198,8 @@ fn reach(
         ..Common::ZERO
     };
     let rows = Arc::new(Mutex::new(rows));
-    let group = Group { rank, world, blocks, common, kernels, own, rows };
+    kernels.limit(blocks);
+    let group = Group { rank, world, common, kernels, own, rows };
     Ok(IpcSession { group, peers, liveness, deadline, parted: false })
 }
 
@@ -239,4 +254,26 @@ fn draw() -> u64 {
 
 fn nanoseconds(deadline: Duration) -> u64 {
     u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits;
+
+    #[test]
+    fn blocks_of_all_ranks_fit_and_leave_room_for_a_late_one() {
+        for ranks in 1..=16 {
+            for resident in [1, 132, 264, 1000] {
+                let counted = vec![(132, vec![resident, 132]), (130, vec![resident + 1, 140])];
+                let all = limits(&counted, ranks);
+                assert_eq!(all.len(), 2);
+                let most = u64::from(resident) / u64::from(ranks);
+                assert!((1..=most.max(1)).contains(&all[0]), "{ranks} {resident}: {all:?}");
+                if ranks > 1 {
+                    assert!(all[0] * u64::from(ranks - 1) <= 129.max(u64::from(ranks - 1)));
+                }
+            }
+        }
+        assert_eq!(limits(&[(132, vec![132, 264])], 1), [132, 132]);
+    }
 }
