@@ -7,13 +7,13 @@ use crossover_core::backend::EnqueueError;
 
 use crate::header::Header;
 use crate::layout::Layout;
-use crossover_bootstrap::liveness::Liveness;
 use crate::mismatch;
 use crate::protocol::{Met, Step, Steps};
 use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::team::Team;
 use crate::wait::{Habits, Wait};
+use crossover_bootstrap::liveness::Liveness;
 
 /// A call in progress on this rank.
 pub(crate) struct Exchange<'a> {

@@ -9,7 +9,6 @@ use crossover_core::call::{CallBuffers, CallSig};
 use crate::collective;
 use crate::exchange::Exchange;
 use crate::header::Header;
-use crossover_bootstrap::liveness::Liveness;
 use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
 use crate::segment::Segment;
@@ -17,6 +16,7 @@ use crate::small;
 use crate::team::Team;
 use crate::verdict;
 use crate::wait::Habits;
+use crossover_bootstrap::liveness::Liveness;
 
 /// Everything a rank needs for a call. Dropping it closes descriptors, unmaps memory
 /// and lets the team go, no more: peers that still wait see it go.

@@ -12,13 +12,13 @@ use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
 use crate::layout::Layout;
-use crossover_bootstrap::liveness::{self, Alive, Liveness};
 use crate::protocol::Steps;
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
 use crate::team::Team;
 use crate::wait::{Habits, register};
+use crossover_bootstrap::liveness::{self, Alive, Liveness};
 
 /// Backend `host`, before it is bound to a group.
 pub struct Host;

@@ -54,7 +54,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 /// there is room for both; it waits for the end of this one by itself.
 const LAUNCH: &[Param] = &[
     Param { name: "blocks", values: Values::Count { min: 0, max: MAX_BLOCKS as u64 }, default: 0 },
-    Param { name: "threads", values: Values::Count { min: 0, max: MAX_THREADS as u64 }, default: 0 },
+    Param {
+        name: "threads",
+        values: Values::Count { min: 0, max: MAX_THREADS as u64 },
+        default: 0,
+    },
     Param { name: "early", values: Values::Flag, default: 1 },
 ];
 
@@ -63,11 +67,7 @@ const PARTS: &[Param] = &[
     LAUNCH[0],
     LAUNCH[1],
     LAUNCH[2],
-    Param {
-        name: "push",
-        values: Values::Bytes { min: 0, max: u64::MAX },
-        default: u64::MAX,
-    },
+    Param { name: "push", values: Values::Bytes { min: 0, max: u64::MAX }, default: u64::MAX },
 ];
 
 /// Peers on one node whose memory has been seen to be reachable.
@@ -89,8 +89,7 @@ const fn only(op: Op) -> Eligibility {
     Eligibility { ops: Ops::of(&[op]), ..BETWEEN_PEERS }
 }
 
-const ALL_REDUCE: Eligibility =
-    Eligibility { reduce_dtypes: FLOATS, ..only(Op::AllReduce) };
+const ALL_REDUCE: Eligibility = Eligibility { reduce_dtypes: FLOATS, ..only(Op::AllReduce) };
 
 /// -0.0 marks an empty slot. Integers are out: the mark is a number to them. Whether a -0.0 survives
 /// depends on whether the call is small enough to come here: the bits follow the size.

@@ -71,14 +71,32 @@ impl Enqueue<'_> {
             }
             index::TWO_SHOT_PUSH => {
                 let (push, shares) = (layout.push, layout.shares);
-                (Reduction::TwoShotPush, room.push * world, push, room.push, shares, room.push, 8, world)
+                (
+                    Reduction::TwoShotPush,
+                    room.push * world,
+                    push,
+                    room.push,
+                    shares,
+                    room.push,
+                    8,
+                    world,
+                )
             }
             index::ONE_SHOT_PULL => {
                 (Reduction::OneShotPull, room.stage, layout.stage, room.stage, 0, 0, 16, 1)
             }
             index::TWO_SHOT_PULL => {
                 let (stage, results) = (layout.stage, layout.results);
-                (Reduction::TwoShotPull, room.stage, stage, room.stage, results, room.stage, 16, world)
+                (
+                    Reduction::TwoShotPull,
+                    room.stage,
+                    stage,
+                    room.stage,
+                    results,
+                    room.stage,
+                    16,
+                    world,
+                )
             }
             index::LAMPORT => {
                 (Reduction::Lamport, room.lamport, layout.lamport, room.lamport, 0, 0, 16, 1)
@@ -91,7 +109,8 @@ impl Enqueue<'_> {
         let mut from = 0;
         while from < total {
             let bytes = (total - from).min(most);
-            let (input, output) = (self.buffers.input as u64 + from, self.buffers.output as u64 + from);
+            let (input, output) =
+                (self.buffers.input as u64 + from, self.buffers.output as u64 + from);
             let row = match self.call.mode {
                 // One shot writes its output while peers may read its input.
                 Mode::Graph if is_pull => {
@@ -201,7 +220,7 @@ impl Enqueue<'_> {
     ) -> PartsArgs {
         let Group { own, world, rank, .. } = self.group;
         let (world, rank) = (*world as usize, *rank as usize);
-        let stage = own.layout.room.stage / world as u64 & !15;
+        let stage = (own.layout.room.stage / world as u64) & !15;
         let mut args = PartsArgs {
             common: self.common(early),
             input: self.buffers.input as u64,
@@ -267,12 +286,7 @@ impl Enqueue<'_> {
     /// # Safety
     ///
     /// The kernel takes these arguments, and what they point at is valid until it ends.
-    unsafe fn launch(
-        &self,
-        entry: &Entry,
-        shape: Shape,
-        args: &[u8],
-    ) -> Result<(), EnqueueError> {
+    unsafe fn launch(&self, entry: &Entry, shape: Shape, args: &[u8]) -> Result<(), EnqueueError> {
         // SAFETY: the caller's promise.
         unsafe { entry.kernel.launch(shape, args, self.buffers.stream) }
             .map_err(|e| vendor("launch a kernel", self.seq, e))

@@ -61,11 +61,7 @@ impl Reached {
 
 impl Own {
     /// Allocates and fills it: zeros, marks of emptiness, the first call's number.
-    pub(crate) fn new(
-        device: Device,
-        layout: Arena,
-        board: Arc<Board>,
-    ) -> Result<Own, StepError> {
+    pub(crate) fn new(device: Device, layout: Arena, board: Arc<Board>) -> Result<Own, StepError> {
         let make = || -> Result<Own, DeviceError> {
             let stream = Stream::new(&device)?;
             let arena = Buffer::new(&device, layout.bytes.next_multiple_of(UNIT) as usize)?;
@@ -84,7 +80,10 @@ impl Own {
             Ok(Own { device: device.clone(), layout, arena, state, pages, stream, board })
         };
         make().map_err(|e| {
-            StepError(format!("{e}; its arena has {} B (ipc.push, ipc.lamport, ipc.stage)", layout.bytes))
+            StepError(format!(
+                "{e}; its arena has {} B (ipc.push, ipc.lamport, ipc.stage)",
+                layout.bytes
+            ))
         })
     }
 
@@ -119,7 +118,8 @@ impl Own {
         }
         let driver = self.device.driver();
         let peer = driver.devices()?.into_iter().find(|d| d.uuid == unit);
-        let peer = peer.ok_or_else(|| DeviceError::Invalid(format!("device {unit} is not visible here")))?;
+        let peer =
+            peer.ok_or_else(|| DeviceError::Invalid(format!("device {unit} is not visible here")))?;
         self.device.make_current()?;
         driver.enable_peer(peer.ordinal)
     }

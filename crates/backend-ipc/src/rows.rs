@@ -4,6 +4,7 @@
 //! on every rank.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -116,11 +117,8 @@ pub(crate) fn commit<'g>(
 }
 
 fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepError> {
-    let mut told = Catalogue {
-        process: memory::process(),
-        inputs: Vec::new(),
-        allocations: BTreeMap::new(),
-    };
+    let mut told =
+        Catalogue { process: memory::process(), inputs: Vec::new(), allocations: BTreeMap::new() };
     let mut descriptors = Vec::new();
     for pending in &rows.pending {
         let found = own.device.provenance(pending.input).map_err(StepError::new)?;
@@ -129,18 +127,17 @@ fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepEr
             told.inputs.push(Offered { allocation: None, offset: 0 });
             continue;
         }
-        if !told.allocations.contains_key(&found.id) {
-            let share = Share::of(&own.device, &found).map_err(StepError::new)?;
-            let (handle, descriptor) = match share {
-                Share::Handle(handle) => (Some(handle.to_vec()), None),
-                Share::Descriptor(fd) => {
-                    descriptors.push(fd);
-                    (None, Some(descriptors.len() as u32 - 1))
-                }
-            };
-            let allocation =
-                Allocation { base: found.base, bytes: found.bytes, handle, descriptor };
-            told.allocations.insert(found.id, allocation);
+        if let Entry::Vacant(vacant) = told.allocations.entry(found.id) {
+            let (handle, descriptor) =
+                match Share::of(&own.device, &found).map_err(StepError::new)? {
+                    Share::Handle(handle) => (Some(handle.to_vec()), None),
+                    Share::Descriptor(fd) => {
+                        descriptors.push(fd);
+                        (None, Some(descriptors.len() as u32 - 1))
+                    }
+                };
+            let (base, bytes) = (found.base, found.bytes);
+            vacant.insert(Allocation { base, bytes, handle, descriptor });
         }
         let offset = pending.input - found.base;
         told.inputs.push(Offered { allocation: Some(found.id), offset });
@@ -191,7 +188,8 @@ fn base_of(
     input: &Offered,
 ) -> Result<u64, DeviceError> {
     let theirs = &catalogues[peer as usize];
-    let missing = || DeviceError::Invalid(format!("rank {peer} told of an input but not of its allocation"));
+    let missing =
+        || DeviceError::Invalid(format!("rank {peer} told of an input but not of its allocation"));
     let id = input.allocation.ok_or_else(missing)?;
     let allocation = theirs.allocations.get(&id).ok_or_else(missing)?;
     if theirs.process == memory::process() {

@@ -160,7 +160,10 @@ impl Drop for IpcSession {
     /// Memory that peers may still touch is not given back: they would fault. It goes with the process.
     fn drop(&mut self) {
         if !self.parted {
-            self.group.own.board.end(&Verdict::aborted(self.group.rank, "it dropped the group without closing it"));
+            self.group
+                .own
+                .board
+                .end(&Verdict::aborted(self.group.rank, "it dropped the group without closing it"));
             for peer in self.peers.drain(..) {
                 std::mem::forget(peer);
             }

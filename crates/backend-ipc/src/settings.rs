@@ -65,7 +65,9 @@ mod tests {
         };
         assert_eq!(read("64KiB"), Ok(64 * KIB));
         assert_eq!(read("4096B"), Ok(4096));
-        for wrong in ["", "1", "1MB", "3MiB", "2KiB", "2048MiB", "-4KiB", "+4KiB", "99999999999999999MiB"] {
+        for wrong in
+            ["", "1", "1MB", "3MiB", "2KiB", "2048MiB", "-4KiB", "+4KiB", "99999999999999999MiB"]
+        {
             let why = read(wrong).expect_err(wrong).0;
             assert!(why.starts_with(&format!("setting ipc.push is `{wrong}`")), "{why}");
         }

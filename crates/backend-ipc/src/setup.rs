@@ -36,7 +36,9 @@ impl Backend for Ipc {
         let device = setup.step("open its device and load its kernels", folder, open)?;
         let (counted, device) = device.map(count_blocks).unzip();
         let counted =
-            setup.exchange("count the blocks that its device holds", counted, |_, counted| counted)?;
+            setup.exchange("count the blocks that its device holds", counted, |_, counted| {
+                counted
+            })?;
         let blocks = limits(counted.get(), facts.ranks_per_unit());
 
         let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
@@ -44,19 +46,22 @@ impl Backend for Ipc {
         let made = setup.step("create the shared board", Local::new(()), |here, ()| make(here))?;
         let (alive, shared) = made.unzip();
         let fds = setup.exchange_fds("pass the shared board and signs of life", shared)?;
-        let board = setup.step("map the shared board", alive.zip(fds), move |here, (alive, fds)| {
-            map(here, nonce, alive, fds)
-        })?;
-        let seen = setup.step("see every rank on the shared board", board, move |here, board| {
-            see(here, nonce, board)
-        })?;
+        let board =
+            setup.step("map the shared board", alive.zip(fds), move |here, (alive, fds)| {
+                map(here, nonce, alive, fds)
+            })?;
+        let seen =
+            setup.step("see every rank on the shared board", board, move |here, board| {
+                see(here, nonce, board)
+            })?;
         let layout = Arena::new(world, room);
-        let own = setup.step("allocate its arena", device.zip(seen), move |_, (opened, seen)| {
-            let Opened { device, kernels } = opened;
-            let own = Arc::new(Own::new(device, layout, seen.board)?);
-            let rows = Rows::new(&own).map_err(StepError::new)?;
-            Ok((Arc::clone(&own), (own, kernels, rows, seen.liveness)))
-        })?;
+        let own =
+            setup.step("allocate its arena", device.zip(seen), move |_, (opened, seen)| {
+                let Opened { device, kernels } = opened;
+                let own = Arc::new(Own::new(device, layout, seen.board)?);
+                let rows = Rows::new(&own).map_err(StepError::new)?;
+                Ok((Arc::clone(&own), (own, kernels, rows, seen.liveness)))
+            })?;
         let (told, own) = own.unzip();
         let offers = setup.exchange("tell where its arena is", told, |_, own| own.offer())?;
         let offers = offers.into_inner();
@@ -212,11 +217,8 @@ fn prove<'g>(
 ) -> Result<Local<IpcSession>, SetupError> {
     let session = setup.step("write into its peers' memory", session, move |_, session| {
         let Group { own, kernels, common, rank, .. } = &session.group;
-        let args = ProbeArgs {
-            common: *common,
-            barrier: own.layout.barrier,
-            mark: mark(nonce, *rank),
-        };
+        let args =
+            ProbeArgs { common: *common, barrier: own.layout.barrier, mark: mark(nonce, *rank) };
         let shape = Shape { blocks: 1, threads: 32, programmatic: false };
         // SAFETY: the kernel takes these arguments, and all arenas are mapped.
         unsafe { kernels.probe.launch(shape, args.as_bytes(), own.stream.raw()) }
@@ -224,18 +226,19 @@ fn prove<'g>(
             .map_err(StepError::new)?;
         Ok(session)
     })?;
-    let session = setup.step("find its peers' marks in its memory", session, move |_, session| {
-        let words = session.group.own.barrier_words().map_err(StepError::new)?;
-        let wrong = (0..session.group.world).find(|r| words[*r as usize] != mark(nonce, *r));
-        match wrong {
-            None => Ok(session),
-            Some(peer) => Err(StepError(format!(
-                "what rank {peer} wrote into it by its device did not arrive (saw {:#x}): peer \
+    let session =
+        setup.step("find its peers' marks in its memory", session, move |_, session| {
+            let words = session.group.own.barrier_words().map_err(StepError::new)?;
+            let wrong = (0..session.group.world).find(|r| words[*r as usize] != mark(nonce, *r));
+            match wrong {
+                None => Ok(session),
+                Some(peer) => Err(StepError(format!(
+                    "what rank {peer} wrote into it by its device did not arrive (saw {:#x}): peer \
                  access between their devices does not work, whatever the driver says",
-                words[peer as usize]
-            ))),
-        }
-    })?;
+                    words[peer as usize]
+                ))),
+            }
+        })?;
     setup.step("wipe the marks", session, |_, session| {
         session.group.own.clear_barrier_words().map_err(StepError::new)?;
         Ok(session)

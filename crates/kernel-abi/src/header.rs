@@ -19,11 +19,13 @@ pub fn header() -> String {
         }
         writeln!(text, "struct {} {{", declared.name).expect("a string takes all");
         for field in declared.fields {
-            writeln!(text, "  {};", c_field(field.name, field.rust_type)).expect("a string takes all");
+            writeln!(text, "  {};", c_field(field.name, field.rust_type))
+                .expect("a string takes all");
         }
         writeln!(text, "}};").expect("a string takes all");
         let (name, size) = (declared.name, declared.size);
-        writeln!(text, "static_assert(sizeof({name}) == {size}, \"{name}\");").expect("a string takes all");
+        writeln!(text, "static_assert(sizeof({name}) == {size}, \"{name}\");")
+            .expect("a string takes all");
         for field in declared.fields {
             let (field, offset) = (field.name, field.offset);
             writeln!(
@@ -87,6 +89,9 @@ mod tests {
             std::fs::write(path, header()).expect("the header can be written");
         }
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(committed == header(), "{path} is not current: BLESS=1 cargo test -p crossover-kernel-abi");
+        assert!(
+            committed == header(),
+            "{path} is not current: BLESS=1 cargo test -p crossover-kernel-abi"
+        );
     }
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
 
-use crossover_bootstrap::liveness::Liveness;
 use crate::protocol::{Board, Patience, Step, sleep_unless};
 use crate::segment::Segment;
 use crate::verdict;
+use crossover_bootstrap::liveness::Liveness;
 
 pub(crate) use self::bell::{SharedBell, register};
 pub(crate) use self::habits::Habits;

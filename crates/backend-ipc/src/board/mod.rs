@@ -51,8 +51,7 @@ impl Board {
     /// Makes the memory: unnamed, zeroed, every byte there.
     pub(crate) fn create() -> Result<OwnedFd, StepError> {
         let why = |e| StepError(format!("memfd of {BYTES} B for the shared board failed: {e}"));
-        let file =
-            rustix::fs::memfd_create("crossover-ipc", MemfdFlags::CLOEXEC).map_err(why)?;
+        let file = rustix::fs::memfd_create("crossover-ipc", MemfdFlags::CLOEXEC).map_err(why)?;
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, BYTES as u64).map_err(why)?;
         Ok(file)
     }
@@ -61,10 +60,10 @@ impl Board {
     pub(crate) fn map(file: impl AsFd) -> Result<Arc<Board>, StepError> {
         let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-        let pages = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, shared, file, 0)
-        };
-        let pages = pages.map_err(|e| StepError(format!("the shared board cannot be mapped: {e}")))?;
+        let pages =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, shared, file, 0) };
+        let pages =
+            pages.map_err(|e| StepError(format!("the shared board cannot be mapped: {e}")))?;
         Ok(Arc::new(Board { pages: pages.cast() }))
     }
 
