@@ -4,23 +4,49 @@
 #   ./run.sh [TEST ...]     the tests named, or all that are here (test-*); then the measurements
 #
 # Variables, with what holds without them:
-#   OUT=./results           where logs and measurements go
+#   OUT=./results           where logs and measurements go: run.log, tests.log, <op>-<mode>-<ranks>.json, table.txt
 #   DEVICE=cuda             or hip
-#   OPS=all_reduce          what is measured: collectives, separated by spaces; OPS= measures nothing
+#   TESTS=1                 TESTS= tests nothing
+#   OPS="all_reduce all_gather"   what is measured: collectives, separated by spaces; OPS= measures nothing
+#   MODES="graph eager"     how calls are made
 #   RANKS="2 4 8"           ranks that share the one device
-#   TIMEOUT=300             seconds after which a test or a measurement is ended
-# It ends with 1 if anything failed, after all has run.
+#   USE=all                 every algorithm in turn; or auto, which is the policy's choice, or a backend or an algorithm
+#   SIZES="1K 8M 2"         the least, the greatest, and how many times the one before each is
+#   DTYPE=bf16              elements
+#   TIMEOUT=120             seconds after which a test or a measurement is ended
+# It ends with 1 if anything failed, after all has run, and says what.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here/results}
 device=${DEVICE:-cuda}
-ops=${OPS-all_reduce}
+ops=${OPS-all_reduce all_gather}
+modes=${MODES:-graph eager}
 ranks=${RANKS:-2 4 8}
-timeout=${TIMEOUT:-300}
+use=${USE:-all}
+dtype=${DTYPE:-bf16}
+timeout=${TIMEOUT:-120}
+read -r first last factor <<<"${SIZES:-1K 8M 2}"
 mkdir -p "$out" || exit 1
-failed=0
+failed=()
 
-say() { echo "$*" | tee -a "$out/run.log"; }
+# Wherever a step's own output goes.
+exec 3>&1
+say() { echo "$*" | tee -a "$out/run.log" >&3; }
+
+# Runs a step: its name, then the command. What it prints goes where the caller says.
+step() {
+    local name=$1 status start=$SECONDS
+    shift
+    timeout -k 10 "$timeout" "$@"
+    status=$?
+    if [ $status = 0 ]; then
+        say "   $name took $((SECONDS - start)) s"
+    else
+        [ $status != 124 ] || status="not done in $timeout s"
+        say "   $name failed ($status)"
+        failed+=("$name")
+    fi
+}
 
 # A daemon of our own: without one, processes that share a device take turns by time slices, and each turn is
 # milliseconds long. Nobody else's daemon is touched.
@@ -31,12 +57,12 @@ has_daemon=no
 end() {
     if [ $has_daemon = yes ]; then
         echo quit | timeout 30 nvidia-cuda-mps-control >/dev/null 2>&1
-        [ $failed = 0 ] || cp "$CUDA_MPS_LOG_DIRECTORY"/control.log "$out/mps.log" 2>/dev/null
+        [ ${#failed[@]} = 0 ] || cp "$CUDA_MPS_LOG_DIRECTORY"/control.log "$out/mps.log" 2>/dev/null
     fi
     rm -rf "$private"
 }
 trap end EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM HUP
 
 if [ "$device" = cuda ]; then
     nvidia-smi --query-gpu=name,uuid,driver_version,memory.used --format=csv,noheader 2>&1 | tee -a "$out/run.log"
@@ -47,34 +73,59 @@ if [ "$device" = cuda ]; then
     fi
 fi
 
-# A test's own threads are its ranks, so tests go one after the other.
+tests=()
 if [ $# -gt 0 ]; then
     tests=("${@/#test-/}")
-else
-    tests=()
+elif [ -n "${TESTS-1}" ]; then
     for path in "$here"/test-*; do [ -x "$path" ] && tests+=("${path##*/test-}"); done
 fi
+cd "$here" || exit 1
+# A test's own threads are its ranks, so tests go one after the other.
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"
-    (cd "$here" && timeout -k 10 "$timeout" "./test-$name" --test-threads=1) 2>&1 | tee -a "$out/tests.log"
-    status=${PIPESTATUS[0]}
-    if [ "$status" != 0 ]; then
-        say "test $name failed ($status)"
-        failed=1
-    fi
+    step "test $name" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
 done
 
+# The lines of a measurement that people read, from JSON with one key a line.
+table() {
+    awk -v mode="$1" -v ranks="$2" '
+        { key = $1; gsub(/[":]/, "", key); value = $2; gsub(/[",]/, "", value) }
+        key == "size" { size = value; place = "" }
+        key == "out_of_place" || key == "in_place" { place = key }
+        place != "" { of[place, key] = value }
+        key == "calls_per_iteration" { calls = value; place = "" }
+        key == "op" { op = value }
+        key == "use" { use = value }
+        key == "policy_pick" { pick = value == "true" ? "*" : "" }
+        key == "fastest" { best = value == "true" ? "<" : "" }
+        key == "astray" {
+            host = of["out_of_place", "host_us"]
+            printf "%-12s %-6s %5s %9s %-24s %9.2f %9.2f %9.2f %9s %6d %3s%s\n", op, mode, ranks, size, use, \
+                of["out_of_place", "p50_us"], of["out_of_place", "p99_us"], of["in_place", "p50_us"], \
+                host == "null" ? "-" : sprintf("%.2f", host), \
+                of["out_of_place", "nwrong"] + of["in_place", "nwrong"], pick, best
+        }
+    ' "$3"
+}
+
+if [ -n "$ops" ]; then
+    printf "%-12s %-6s %5s %9s %-24s %9s %9s %9s %9s %6s  %s\n" \
+        "# op" mode ranks bytes algorithm "p50 us" "p99 us" "in place" "host us" wrong "* policy < fastest" >"$out/table.txt"
+fi
 for op in $ops; do
-    for n in $ranks; do
-        say "== perf $op, $n ranks on one device"
-        timeout -k 10 "$timeout" "$here/crossover" perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" \
-            -d bf16 -b 1K -e 8M -f 2 --mode graph --json >"$out/$op-$n.json" 2> >(tee -a "$out/run.log" >&2)
-        status=$?
-        if [ $status != 0 ]; then
-            say "perf $op -n $n failed ($status)"
-            failed=1
-        fi
+    for mode in $modes; do
+        for n in $ranks; do
+            name=$op-$mode-$n
+            say "== perf $op, $mode, $n ranks on one device"
+            step "perf $name" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" --mode "$mode" \
+                -d "$dtype" -b "$first" -e "$last" -f "$factor" --use "$use" --json \
+                >"$out/$name.json" 2> >(tee -a "$out/run.log" >&2)
+            table "$mode" "$n" "$out/$name.json" | tee -a "$out/table.txt"
+        done
     done
 done
 say "results are in $out"
-exit $failed
+if [ ${#failed[@]} != 0 ]; then
+    say "FAILED: $(printf '%s; ' "${failed[@]}")"
+    exit 1
+fi

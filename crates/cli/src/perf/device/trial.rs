@@ -130,7 +130,7 @@ impl<'t> Trial<'t> {
         self.put(slots)?;
         let host = start.elapsed().as_nanos() as u64;
         ended.record(stream.raw())?;
-        stream.synchronize()?;
+        self.wait()?;
         let milliseconds = f64::from(ended.since(begun)?);
         let calls = self.calls_of_batch as u64;
         Ok([(milliseconds * 1e6) as u64 / calls, host / calls])
@@ -180,8 +180,14 @@ impl<'t> Trial<'t> {
         Ok(())
     }
 
-    fn check(&mut self, slots: &mut Slots<'_>) -> Result<(), Failure> {
+    /// What was enqueued is done, or has failed on the device.
+    fn wait(&self) -> Result<(), Failure> {
         self.stage.stream.synchronize()?;
+        self.group.check().map_err(|error| failure(self.group, error))
+    }
+
+    fn check(&mut self, slots: &mut Slots<'_>) -> Result<(), Failure> {
+        self.wait()?;
         self.wrong += slots.count_wrong()?;
         Ok(())
     }
