@@ -177,7 +177,7 @@ impl Enqueue<'_> {
                 (Way::Copy(Copying::GatherPush), room.push, layout.push, room.push)
             }
             (_, _, true) => (Way::Copy(Copying::PartsPush), room.push, layout.push, room.push),
-            (_, Op::AllGather, false) => {
+            (_, Op::AllGather | Op::Broadcast, false) => {
                 (Way::Copy(Copying::GatherPull), room.stage, layout.stage, room.stage)
             }
             (_, _, false) => (Way::Copy(Copying::PartsPull), staged, layout.stage, room.stage),
@@ -247,12 +247,9 @@ impl Enqueue<'_> {
                 Op::Broadcast => {
                     let root = self.call.root as usize;
                     let (all, none) = ((from, piece.bytes[root]), (from, 0));
-                    (
-                        if rank == root { all } else { none },
-                        if peer == root { all } else { none },
-                        stage * peer as u64,
-                        stage * rank as u64,
-                    )
+                    let send = if rank == root { all } else { none };
+                    let receive = if peer == root { all } else { none };
+                    (send, receive, 0, 0)
                 }
                 _ => (
                     (piece.at[peer], piece.bytes[peer]),
