@@ -21,9 +21,9 @@ constexpr uint32_t ACCESSES_A_TURN = 8;
 constexpr uint32_t TURNS_A_DELAY = 16;
 
 // So many rounds of looks in vain yield; those after them sleep.
-constexpr size_t YIELD_ROUNDS = 16;
+constexpr size_t YIELD_ROUNDS = 2;
 // After so many rounds nothing else gets ahead, and slow fibres have their turn.
-constexpr size_t SLOW_ROUNDS = 40;
+constexpr size_t SLOW_ROUNDS = 12;
 
 extern std::atomic<uint64_t> progress;
 

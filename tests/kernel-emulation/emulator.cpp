@@ -124,8 +124,9 @@ static void check_stack(const Block &block, const Fibre &fibre) {
 // After a round of looks in vain other blocks have the processor.
 static void rest(size_t idle, size_t fibres) {
   if (idle % fibres != 0) return;
-  if (idle / fibres < YIELD_ROUNDS) sched_yield();
-  else sleep_us(50);
+  const size_t rounds = idle / fibres;
+  if (rounds <= YIELD_ROUNDS) sched_yield();
+  else sleep_us(20 * (rounds < 20 ? rounds : 20));
 }
 
 // Runs the fibres of a block until all have ended, or the launch is given up.
@@ -197,6 +198,28 @@ static std::string describe(const Block &block) {
   return lines;
 }
 
+// A thread's stacks for fibres, kept from kernel to kernel.
+struct Stacks {
+  char *memory = nullptr;
+  size_t bytes = 0;
+
+  char *of(size_t fibres) {
+    if (fibres * STACK_BYTES > bytes) {
+      drop();
+      bytes = fibres * STACK_BYTES;
+      void *got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (got == MAP_FAILED) abort();
+      memory = static_cast<char *>(got);
+    }
+    return memory;
+  }
+  void drop() {
+    if (memory != nullptr) munmap(memory, bytes);
+  }
+  ~Stacks() { drop(); }
+};
+
 void run_block(Launch &launch, uint32_t index) {
   // Let in early, it still starts after every block of the kernel ahead has said so.
   if (Launch *previous = launch.previous.get())
@@ -209,15 +232,16 @@ void run_block(Launch &launch, uint32_t index) {
   current = &block;
   if (launch.delay_us != 0) sleep_us(below(block.random, launch.delay_us));
 
-  const size_t bytes = STACK_BYTES * launch.threads;
-  void *stacks = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (stacks == MAP_FAILED) abort();
-  block.stacks = static_cast<char *>(stacks);
+  thread_local Stacks stacks;
+  block.stacks = stacks.of(launch.threads);
   adopt_thread(block.scheduler);
   block.fibres.resize(launch.threads);
-  for (uint32_t at = 0; at < launch.threads; ++at)
+  for (uint32_t at = 0; at < launch.threads; ++at) {
     make_fibre(block.fibres[at].context, block.stacks + at * STACK_BYTES, fibre_entry);
+    const std::string name = launch.who + " block " + std::to_string(index) + " thread " +
+                             std::to_string(at) + " of " + launch.kernel->name;
+    name_fibre(block.fibres[at].context, name.c_str());
+  }
 
   release(&block.start_token);
   schedule(block);
@@ -225,7 +249,6 @@ void run_block(Launch &launch, uint32_t index) {
   if (launch.given_up.load()) launch.tell(describe(block));
   let_next_start();
   for (Fibre &fibre : block.fibres) end_fibre(fibre.context);
-  munmap(stacks, bytes);
   current = nullptr;
   release(&launch.end_token);
   if (launch.left.fetch_sub(1) == 1) launch.ended.store(true);

@@ -7,6 +7,7 @@ extern "C" {
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
+void __tsan_set_fiber_name(void *fiber, const char *name);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
@@ -72,6 +73,15 @@ void make_fibre(Context &context, char *stack, void (*entry)()) {
 #endif
 #if defined(EMULATOR_TSAN)
   context.sanitizer = __tsan_create_fiber(0);
+#endif
+}
+
+void name_fibre(Context &context, const char *name) {
+#if defined(EMULATOR_TSAN)
+  __tsan_set_fiber_name(context.sanitizer, name);
+#else
+  (void)context;
+  (void)name;
 #endif
 }
 

@@ -27,6 +27,8 @@ constexpr size_t STACK_BYTES = 64 * 1024;
 void adopt_thread(Context &context);
 // A fibre that begins with `entry`, which never returns, on `stack` (its lowest byte).
 void make_fibre(Context &context, char *stack, void (*entry)());
+// For the sanitizer's reports.
+void name_fibre(Context &context, const char *name);
 // For the next kernel on the same stack.
 void end_fibre(Context &context);
 // Leaves `from` for `to`; returns when somebody leaves for `from`.

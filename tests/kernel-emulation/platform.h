@@ -12,7 +12,6 @@
 #define PLATFORM_COLD static __attribute__((noinline, unused))
 #define PLATFORM_DEVICE_MEMBER inline __attribute__((always_inline))
 // A block is an OS thread, and its fibres stay on it.
-#define PLATFORM_COLD PLATFORM_DEVICE
 #define PLATFORM_SHARED static thread_local
 
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) PLATFORM_KERNEL_NAMED(NAME, ARGS, MAX_THREADS)

@@ -114,6 +114,10 @@ fn kernel_flags(make: Make, defines: &[&str]) -> Vec<OsString> {
         flags.push(folder.into());
     }
     flags.extend(defines.iter().map(|name| format!("-D{name}").into()));
+    if !defines.is_empty() {
+        // What a macro takes away leaves parameters that nobody uses.
+        flags.push("-Wno-unused-parameter".into());
+    }
     flags.extend(["-ffp-contract=off", "-fvisibility=hidden"].map(OsString::from));
     match make {
         Make::Image => flags.extend(["-O2", "-g1"].map(OsString::from)),
@@ -125,7 +129,11 @@ fn kernel_flags(make: Make, defines: &[&str]) -> Vec<OsString> {
 }
 
 fn warnings() -> Vec<OsString> {
-    ["-std=c++17", "-fPIC", "-Wall", "-Wextra", "-Werror"].map(OsString::from).to_vec()
+    let flags = ["-std=c++17", "-fPIC", "-Wall", "-Wextra", "-Werror"].map(OsString::from);
+    // Kernels unroll loops in other compilers' words; that there is a rank 0, with whose value a sum
+    // begins, the compiler cannot know.
+    let less = ["-Wno-unknown-pragmas", "-Wno-maybe-uninitialized"].map(OsString::from);
+    [flags.as_slice(), &less].concat()
 }
 
 /// Compiles those of the sources whose objects are not there, two at a time.

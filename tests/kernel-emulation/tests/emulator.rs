@@ -18,8 +18,8 @@ fn sums(world: usize, words: usize, rounds: u32, seed: u64) -> Scenario {
     let inputs: Vec<usize> = (0..world).map(|_| scenario.buffer(words as u64 * 4)).collect();
     let output: Vec<usize> = (0..world).map(|_| scenario.buffer(words as u64 * 4)).collect();
     let start = |buffer| Place { buffer, offset: 0 };
-    for rank in 0..world {
-        scenario.load(rank, start(flags[rank]), &[0; 4 * 8 * 8], &[]);
+    for (rank, flags) in flags.iter().enumerate() {
+        scenario.load(rank, start(*flags), &[0; 4 * 8 * 8], &[]);
     }
     scenario.meet();
     for round in 1..=rounds {

@@ -67,8 +67,8 @@ impl Driver for Emulated {
         let ordinal = current()?;
         let mut streams: Vec<_> = lock(&self.streams).values().map(Arc::clone).collect();
         streams.extend(lock(&self.default_streams).values().map(Arc::clone));
-        let ours = streams.iter().filter(|stream| stream.ordinal == ordinal);
-        ours.map(|stream| stream.synchronize()).collect()
+        let mut ours = streams.iter().filter(|stream| stream.ordinal == ordinal);
+        ours.try_for_each(|stream| stream.synchronize())
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64, DeviceError> {

@@ -14,6 +14,7 @@ pub(crate) fn probe() -> PathBuf {
 }
 
 /// Builds, or says that the test skips.
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
 pub(crate) fn build(make: Make, kernels: &[PathBuf], defines: &[&str]) -> Option<PathBuf> {
     match compile::build(make, kernels, defines) {
         Ok(path) => Some(path),

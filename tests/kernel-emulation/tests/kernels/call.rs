@@ -1,0 +1,379 @@
+//! One call of a group: its data, its launch on every rank, and what must be found after it.
+
+use std::mem::offset_of;
+
+use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
+use crossover_core::contract::Contract;
+use crossover_kernel_abi::{AllReduceArgs, Common, PartsArgs};
+use crossover_kernel_emulation::scenario::{Address, Launch, Place};
+use crossover_tests::data::{Rng, Values, fill};
+use crossover_tests::reference;
+
+use crate::group::{Group, start};
+
+/// How it gets there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    OneShotPull,
+    /// Inputs are read where they are.
+    OneShotPullRow,
+    OneShotPush,
+    TwoShotPull,
+    TwoShotPullRow,
+    TwoShotPush,
+    Lamport,
+    /// The copies and reduce_scatter.
+    Pull,
+    Push,
+}
+
+/// A call. Even parts have `count` elements; ragged ones have fewer, down to none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) op: Op,
+    pub(crate) way: Way,
+    pub(crate) dtype: Dtype,
+    pub(crate) reduce_op: ReduceOp,
+    /// Elements of the tensor (all_reduce, broadcast) or of a rank's part.
+    pub(crate) count: usize,
+    pub(crate) ragged: bool,
+    pub(crate) in_place: bool,
+    /// Bytes that tensors are off their alignment.
+    pub(crate) offset: u64,
+    /// The kernel for any number of ranks even where one for exactly this many exists.
+    pub(crate) any: bool,
+    /// May it start before the call ahead has ended?
+    pub(crate) early: bool,
+    pub(crate) values: Values,
+}
+
+/// Bytes before and behind a tensor that must stay as they are.
+const MARGIN: u64 = 64;
+
+impl Call {
+    /// Adds it, the `number`th: the host loads inputs, and afterwards looks.
+    pub(crate) fn add(&self, group: &mut Group, number: u64) {
+        let prepared = Prepared::new(self, group, number);
+        prepared.enqueue(group);
+        prepared.overwrite_inputs(group);
+        prepared.check(group);
+    }
+}
+
+/// The value of bytes that nobody may write.
+const MARK: u8 = 0x5c;
+
+/// Calls that follow each other without the host between them.
+pub(crate) fn add_back_to_back(calls: &[Call], group: &mut Group) {
+    let prepared: Vec<Prepared> =
+        (calls.iter().zip(0..)).map(|(call, number)| Prepared::new(call, group, number)).collect();
+    prepared.iter().for_each(|call| call.enqueue(group));
+    prepared.iter().for_each(|call| call.check(group));
+}
+
+/// A call whose inputs are loaded.
+struct Prepared {
+    call: Call,
+    root: usize,
+    /// Elements of each rank's part.
+    parts: Vec<usize>,
+    inputs: Vec<Place>,
+    outputs: Vec<Place>,
+    row: Option<usize>,
+    expected: Vec<Vec<u8>>,
+}
+
+impl Prepared {
+    fn new(call: &Call, group: &mut Group, number: u64) -> Prepared {
+        let world = group.setup.world;
+        let mut rng = Rng::new(group.setup.seed ^ number << 20, 99);
+        let parts: Vec<usize> = (0..world)
+            .map(|_| match call.ragged {
+                true => [0, call.count, rng.below(call.count as u64 + 1) as usize]
+                    [rng.below(3) as usize],
+                false => call.count,
+            })
+            .collect();
+        let total: usize = parts.iter().sum();
+        let size = call.dtype.size();
+        let elements = |rank: usize| match call.op {
+            Op::AllReduce | Op::Broadcast => call.count,
+            Op::AllGather => parts[rank],
+            Op::ReduceScatter => total,
+            Op::AllToAll => call.count * world,
+        };
+        let data: Vec<Vec<u8>> = (0..world)
+            .map(|rank| {
+                let mut rng = Rng::new(group.setup.seed ^ number << 8, rank as u32);
+                fill(call.values, call.dtype, call.reduce_op, &mut rng, elements(rank))
+            })
+            .collect();
+        let sig = CallSig {
+            op: call.op,
+            dtype: call.dtype,
+            reduce_op: call.reduce_op,
+            count: match call.op {
+                Op::AllGather => call.count,
+                Op::ReduceScatter => total,
+                Op::AllToAll => call.count * world,
+                _ => call.count,
+            },
+            mode: Mode::Eager,
+            root: (number % world as u64) as u32,
+            split: if call.ragged { Split::PerRank(&parts) } else { Split::Even },
+            contract: Contract::DEFAULT,
+        };
+        let told: Vec<Vec<u8>> = match call.way {
+            Way::Lamport => data.iter().map(|bytes| flushed(call.dtype, bytes)).collect(),
+            _ => data.clone(),
+        };
+        let expected: Vec<Vec<u8>> =
+            (0..world).map(|rank| canonical(call, reference::output(&sig, rank, &told))).collect();
+
+        let mut prepared = Prepared {
+            call: *call,
+            root: (number % world as u64) as usize,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            row: None,
+            expected,
+            parts,
+        };
+        let scenario = &mut group.scenario;
+        for (rank, data) in data.iter().enumerate() {
+            // A part of the output is the input of a gather in place, and of a reduce_scatter the other
+            // way round.
+            let before: usize = prepared.parts[..rank].iter().sum::<usize>() * size;
+            let bytes = data.len().max(prepared.expected[rank].len()) as u64;
+            let at = MARGIN + call.offset;
+            let output = scenario.buffer(bytes + 2 * MARGIN + 16);
+            let margins = vec![MARK; (bytes + 2 * MARGIN + 16) as usize];
+            scenario.load(rank, start(output), &margins, &[]);
+            let mut output = Place { buffer: output, offset: at };
+            let input = match (call.in_place, call.op) {
+                (false, _) => {
+                    let input = scenario.buffer(bytes + MARGIN + 16);
+                    Place { buffer: input, offset: call.offset }
+                }
+                (true, Op::AllGather) => Place { offset: at + before as u64, ..output },
+                (true, Op::ReduceScatter) => {
+                    let whole = output;
+                    output.offset += before as u64;
+                    whole
+                }
+                (true, _) => output,
+            };
+            scenario.load(rank, input, data, &[]);
+            prepared.inputs.push(input);
+            prepared.outputs.push(output);
+        }
+        if matches!(call.way, Way::OneShotPullRow | Way::TwoShotPullRow) {
+            let row = scenario.buffer(16 * 8);
+            let addresses: Vec<Address> = (prepared.inputs.iter().enumerate())
+                .map(|(peer, input)| Address { at: peer * 8, of: *input })
+                .collect();
+            scenario.load(0, start(row), &[0; 16 * 8], &addresses);
+            scenario.meet();
+            prepared.row = Some(row);
+        }
+        prepared
+    }
+
+    fn enqueue(&self, group: &mut Group) {
+        for rank in 0..group.setup.world {
+            let op = ReduceOp::ALL.iter().position(|op| *op == self.call.reduce_op);
+            let op = op.expect("every op is listed") as u32;
+            let (common, mut addresses) = group.common(rank, op, self.call.early);
+            let parameter = match self.call.op {
+                Op::AllReduce => self.all_reduce(group, common, rank, &mut addresses),
+                _ => self.parts(group, common, rank, &mut addresses),
+            };
+            group.scenario.launch(
+                rank,
+                &Launch {
+                    kernel: &self.kernel(group.setup.world),
+                    blocks: group.setup.blocks,
+                    threads: group.setup.threads,
+                    programmatic: self.call.early,
+                    parameter: &parameter,
+                    addresses: &addresses,
+                },
+            );
+        }
+    }
+
+    /// An input may be overwritten as soon as the call has ended on its rank, wherever the others are.
+    fn overwrite_inputs(&self, group: &mut Group) {
+        for rank in 0..group.setup.world {
+            if group.setup.overwrites && !self.call.in_place {
+                group.scenario.load(rank, self.inputs[rank], &[!MARK; 16], &[]);
+            }
+        }
+    }
+
+    fn check(&self, group: &mut Group) {
+        for rank in 0..group.setup.world {
+            let output = self.outputs[rank];
+            if self.call.in_place && self.call.op == Op::ReduceScatter {
+                // Around it are the parts of others, which may be anything.
+                group.scenario.check(rank, output, &self.expected[rank]);
+                continue;
+            }
+            let mut all = vec![MARK; 32];
+            all.extend(&self.expected[rank]);
+            all.extend([MARK; 32]);
+            let before = Place { offset: output.offset - 32, ..output };
+            group.scenario.check(rank, before, &all);
+        }
+    }
+
+    fn kernel(&self, world: usize) -> String {
+        let call = &self.call;
+        let exact = matches!(world, 2 | 4 | 8) && !call.any;
+        let n = if exact { world.to_string() } else { "any".to_owned() };
+        let dtype = call.dtype.name();
+        let reduction = |name: &str| match call.reduce_op {
+            // An average is a sum that is divided at the end.
+            ReduceOp::Sum | ReduceOp::Avg => format!("{name}_{dtype}_sum_{n}"),
+            _ => format!("{name}_{dtype}_other_any"),
+        };
+        let half = if call.dtype == Dtype::F32 { "f32" } else { "half" };
+        match (call.op, call.way) {
+            (Op::AllReduce, Way::OneShotPull | Way::OneShotPullRow) => reduction("one_shot_pull"),
+            (Op::AllReduce, Way::TwoShotPull | Way::TwoShotPullRow) => reduction("two_shot_pull"),
+            (Op::AllReduce, Way::OneShotPush) => reduction("one_shot_push"),
+            (Op::AllReduce, Way::TwoShotPush) => reduction("two_shot_push"),
+            (Op::AllReduce, _) => reduction("lamport"),
+            (Op::ReduceScatter, Way::Pull) => reduction("reduce_scatter_pull"),
+            (Op::ReduceScatter, _) => reduction("reduce_scatter_push"),
+            (Op::AllGather, Way::Lamport) => format!("gather_lamport_{half}_{n}"),
+            (Op::AllGather, Way::Pull) => "gather_pull".to_owned(),
+            (Op::AllGather, _) if !call.ragged => format!("gather_push_{n}"),
+            (_, Way::Pull) => "parts_pull".to_owned(),
+            _ => "parts_push".to_owned(),
+        }
+    }
+
+    fn all_reduce(
+        &self,
+        group: &Group,
+        common: Common,
+        rank: usize,
+        addresses: &mut Vec<Address>,
+    ) -> Vec<u8> {
+        let arena = &group.arena;
+        let (region, place, second) = match self.call.way {
+            Way::OneShotPush | Way::TwoShotPush => (arena.push, arena.room.push, arena.shares),
+            Way::Lamport => (arena.lamport, arena.room.lamport, 0),
+            _ => (arena.stage, arena.room.stage, arena.results),
+        };
+        addresses.push(Address { at: offset_of!(AllReduceArgs, input), of: self.inputs[rank] });
+        addresses.push(Address { at: offset_of!(AllReduceArgs, output), of: self.outputs[rank] });
+        if let Some(row) = self.row {
+            addresses.push(Address { at: offset_of!(AllReduceArgs, row), of: start(row) });
+        }
+        let args = AllReduceArgs {
+            common,
+            bytes: (self.call.count * self.call.dtype.size()) as u64,
+            region,
+            place,
+            second,
+            second_place: place,
+            barrier: arena.barrier,
+            ..AllReduceArgs::ZERO
+        };
+        args.as_bytes().to_vec()
+    }
+
+    fn parts(
+        &self,
+        group: &Group,
+        common: Common,
+        rank: usize,
+        addresses: &mut Vec<Address>,
+    ) -> Vec<u8> {
+        let arena = &group.arena;
+        let world = group.setup.world;
+        let (region, place) = match self.call.way {
+            Way::Lamport => (arena.lamport, arena.room.lamport),
+            Way::Pull => (arena.stage, arena.room.stage),
+            _ => (arena.push, arena.room.push),
+        };
+        let mut args =
+            PartsArgs { common, region, place, barrier: arena.barrier, ..PartsArgs::ZERO };
+        let size = self.call.dtype.size() as u64;
+        let whole = self.call.count as u64 * size;
+        let bytes: Vec<u64> = self.parts.iter().map(|count| *count as u64 * size).collect();
+        let before = |peer: usize| bytes[..peer].iter().sum::<u64>();
+        // The bytes that a rank has for another, and where it stages them.
+        let sent = |from: usize, to: usize| match self.call.op {
+            Op::AllGather => bytes[from],
+            Op::ReduceScatter => bytes[to],
+            Op::Broadcast if from == self.root => whole,
+            Op::Broadcast => 0,
+            _ => whole,
+        };
+        let staged = |from: usize, to: usize| match self.call.op {
+            Op::AllGather | Op::Broadcast => 0,
+            _ => (0..to)
+                .filter(|peer| *peer != from)
+                .map(|peer| sent(from, peer).next_multiple_of(16))
+                .sum(),
+        };
+        for peer in 0..world {
+            args.send_bytes[peer] = sent(rank, peer);
+            args.receive_bytes[peer] = sent(peer, rank);
+            args.send_at[peer] = match self.call.op {
+                Op::ReduceScatter => before(peer),
+                Op::AllToAll => whole * peer as u64,
+                _ => 0,
+            };
+            args.receive_at[peer] = match self.call.op {
+                Op::AllGather => before(peer),
+                Op::AllToAll => whole * peer as u64,
+                _ => 0,
+            };
+            args.stage_at[peer] = staged(rank, peer);
+            args.fetch_at[peer] = staged(peer, rank);
+        }
+        let some_empty =
+            (0..world).any(|from| (0..world).any(|to| from != to && sent(from, to) == 0));
+        args.tokens = some_empty.into();
+        addresses.push(Address { at: offset_of!(PartsArgs, input), of: self.inputs[rank] });
+        addresses.push(Address { at: offset_of!(PartsArgs, output), of: self.outputs[rank] });
+        args.as_bytes().to_vec()
+    }
+}
+
+/// What Lamport's protocol makes of a tensor: every -0.0 is +0.0.
+fn flushed(dtype: Dtype, bytes: &[u8]) -> Vec<u8> {
+    let negative_zero: &[u8] = if dtype == Dtype::F32 { &[0, 0, 0, 0x80] } else { &[0, 0x80] };
+    let mut flushed = bytes.to_vec();
+    for element in flushed.chunks_exact_mut(negative_zero.len()) {
+        if *element == *negative_zero {
+            element.fill(0);
+        }
+    }
+    flushed
+}
+
+/// A reduction's NaN is the type's canonical one, whichever payload the processor would have kept.
+fn canonical(call: &Call, mut bytes: Vec<u8>) -> Vec<u8> {
+    let (size, infinity, nan) = match call.dtype {
+        Dtype::F32 => (4, 0x7f80_0000, 0x7fc0_0000u32),
+        Dtype::F16 => (2, 0x7c00, 0x7e00),
+        Dtype::Bf16 => (2, 0x7f80, 0x7fc0),
+        _ => return bytes,
+    };
+    if call.op.reduces() {
+        for element in bytes.chunks_exact_mut(size) {
+            let mut word = [0; 4];
+            word[..size].copy_from_slice(element);
+            let magnitude = u32::from_le_bytes(word) & (infinity | (infinity - 1));
+            if magnitude > infinity {
+                element.copy_from_slice(&nan.to_le_bytes()[..size]);
+            }
+        }
+    }
+    bytes
+}
