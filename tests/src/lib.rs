@@ -1,8 +1,9 @@
 //! The harness: ranks as threads, data that can show a wrong sum, a reference to compare with,
-//! and the conformance suite that every algorithm of every backend is put through.
+//! and the conformance suites that every algorithm of every backend is put through.
 
 pub mod conformance;
 pub mod data;
+pub mod device;
 pub mod groups;
 pub mod ported;
 pub mod reference;

@@ -1,0 +1,131 @@
+//! What cannot succeed ends, on every rank, in a sentence that names who and why.
+
+use std::time::{Duration, Instant};
+
+use crossover_core::call::{Dtype, Op};
+use crossover_core::communicator::CallError;
+
+use super::{Case, Rank, Stand, Target};
+
+/// Makes a call and waits for it.
+fn outcome(rank: &Rank<'_>, case: &Case<'_>) -> Result<(), CallError> {
+    rank.room.clear();
+    let prepared = case.prepare(rank, &rank.room);
+    prepared.enqueue(rank)?;
+    rank.finish()
+}
+
+/// A call that some algorithm of the target takes.
+fn some_call<'a>(target: &'a Target, seed: u64) -> Case<'a> {
+    Case::new(target, target.ops()[0], Dtype::F32, 64, seed)
+}
+
+/// After a failure every call is refused, with the same cause.
+fn refuses(rank: &Rank<'_>, target: &Target) {
+    let again = outcome(rank, &some_call(target, 99)).expect_err("the group has ended");
+    assert!(matches!(again, CallError::Poisoned(_)), "{again}");
+}
+
+/// One rank calls something else: every rank gets the same sentence.
+pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
+    let op = target.ops()[0];
+    for field in ["count", "dtype", "root"] {
+        if field == "root" && op != Op::Broadcast {
+            continue;
+        }
+        for world in stand.worlds(&[4]) {
+            stand.run(world, &stand.plan(target), |rank| {
+                some_call(target, 1).check(rank);
+                let mut case = some_call(target, 2);
+                if rank.number() == 1 {
+                    match field {
+                        "count" => case.call.count = 128,
+                        "dtype" => case.call.dtype = Dtype::F16,
+                        _ => case.call.root = 1,
+                    }
+                }
+                let error = outcome(rank, &case).expect_err("the calls differ").to_string();
+                refuses(rank, target);
+                let all = rank.meet(&error);
+                assert!(all.iter().all(|e| *e == all[0]), "{field}: {all:#?}");
+                let names =
+                    all[0].contains("ranks made different calls") && all[0].contains("rank 1");
+                assert!(names, "{field}: {}", all[0]);
+            });
+        }
+    }
+}
+
+/// An abort from another thread ends the waits of all ranks' kernels.
+pub fn an_abort_ends_every_wait(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[3]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            some_call(target, 1).check(rank);
+            let start = Instant::now();
+            if rank.number() == 1 {
+                // It makes no call at all: its peers wait for it.
+                let abort = rank.comm().abort_handle();
+                std::thread::scope(|scope| {
+                    scope.spawn(move || {
+                        std::thread::sleep(Duration::from_millis(100));
+                        abort.abort("the operator said so");
+                        abort.abort("twice is once");
+                    });
+                });
+            } else {
+                let error = outcome(rank, &some_call(target, 2)).expect_err("aborted").to_string();
+                let words = "rank 1 aborted the group: the operator said so";
+                assert!(error.contains(words), "{error}");
+                refuses(rank, target);
+            }
+            assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+            rank.meet("looked");
+        });
+    }
+}
+
+/// A rank that drops its group without a word hangs nobody, and is named.
+pub fn a_dropped_rank_is_named(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[3]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            some_call(target, 1).check(rank);
+            rank.meet("all have called");
+            let start = Instant::now();
+            if rank.number() == 1 {
+                rank.drop_group();
+            } else {
+                let error = outcome(rank, &some_call(target, 2)).expect_err("it is gone");
+                assert!(error.to_string().contains("rank 1"), "{error}");
+                refuses(rank, target);
+            }
+            assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+            rank.meet("looked");
+        });
+    }
+}
+
+/// A rank that lives and does not come is named when the deadline has passed, and not before.
+pub fn a_rank_that_never_comes_is_named(stand: &Stand, target: &Target) {
+    let deadline = Duration::from_millis(stand.scale(1500, 500));
+    for world in stand.worlds(&[3]) {
+        let plan = stand.plan(target).deadline(deadline);
+        stand.run(world, &plan, |rank| {
+            some_call(target, 1).check(rank);
+            rank.meet("all have called");
+            let start = Instant::now();
+            if rank.number() != 0 {
+                let error = outcome(rank, &some_call(target, 2)).expect_err("it is late");
+                let waited = start.elapsed();
+                assert!(error.to_string().contains("still waiting for rank 0"), "{error}");
+                assert!(waited >= deadline * 9 / 10, "{waited:?}");
+                assert!(waited < deadline * 3 + Duration::from_secs(2), "{waited:?}");
+                refuses(rank, target);
+            }
+            rank.meet("looked");
+            if rank.number() == 0 {
+                let late = outcome(rank, &some_call(target, 2)).expect_err("they have given up");
+                assert!(late.to_string().contains("still waiting for rank 0"), "{late}");
+            }
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! The suite for algorithms whose tensors are on devices, written once. It runs on the device that
+//! the environment names, `CROSSOVER_TEST_DEVICE=cuda:0`, and else on an emulated one, with fewer
+//! and smaller calls. Ranks are threads of one process that share the device, or processes.
+//!
+//! Every call has new data, every output is poisoned before, every input behind the call in stream
+//! order. Results are compared bit for bit with [`reference`](crate::reference).
+//!
+//! On a real device each test runs in a process of its own: what a kernel breaks there is broken for
+//! the whole process.
+
+mod case;
+mod children;
+mod ends;
+mod graphs;
+mod image;
+mod rank;
+mod results;
+mod room;
+mod stand;
+mod target;
+mod whole;
+
+pub use case::{Case, Prepared};
+pub use children::{as_processes, as_threads};
+pub use ends::*;
+pub use graphs::*;
+pub use rank::Rank;
+pub use results::*;
+pub use room::Room;
+pub use stand::Stand;
+pub use target::Target;
+pub use whole::*;
+
+/// Instantiates the suite: one module of tests for each algorithm. A target that reduces from rows
+/// of addresses is one that [`Target::reads_rows`].
+#[macro_export]
+macro_rules! device_conformance {
+    ($($name:ident => $target:literal),+ $(,)?) => {$(
+        mod $name {
+            $crate::device_tests!($target, as_threads:
+                every_dtype_and_reduce_op, sizes_around_every_room, every_world,
+                misaligned_tensors, in_place, counts_per_rank, every_bit, calls_back_to_back,
+                lagging_ranks, several_groups_at_once, empty_calls_advance_together,
+                different_calls_end_alike, an_abort_ends_every_wait, a_dropped_rank_is_named,
+                a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,
+                graphs_of_any_memory, two_graphs_by_turns, a_graph_that_was_not_committed,
+                unequal_captures_are_refused, a_capture_that_failed_is_forgotten
+            );
+        }
+    )+};
+}
+
+/// Tests of one target.
+#[macro_export]
+macro_rules! device_tests {
+    ($target:literal, $how:ident: $($test:ident),+ $(,)?) => {$(
+        #[test]
+        fn $test() {
+            let name = concat!(module_path!(), "::", stringify!($test));
+            $crate::device::$how(name, $target, $crate::device::$test);
+        }
+    )+};
+}

@@ -1,0 +1,101 @@
+//! Every algorithm of backend `ipc`, on the device that `CROSSOVER_TEST_DEVICE` names.
+
+use crossover_tests::device::Target;
+use crossover_tests::{device_conformance, device_tests};
+
+device_conformance! {
+    one_shot_push => "ipc/one_shot_push",
+    one_shot_pull => "ipc/one_shot_pull",
+    two_shot_push => "ipc/two_shot_push",
+    two_shot_pull => "ipc/two_shot_pull",
+    lamport => "ipc/lamport",
+    all_gather => "ipc/all_gather",
+    all_gather_pulled => "ipc/all_gather pulled",
+    lamport_all_gather => "ipc/lamport_all_gather",
+    reduce_scatter => "ipc/reduce_scatter",
+    reduce_scatter_pulled => "ipc/reduce_scatter pulled",
+    broadcast => "ipc/broadcast",
+    broadcast_pulled => "ipc/broadcast pulled",
+    all_to_all => "ipc/all_to_all",
+    all_to_all_pulled => "ipc/all_to_all pulled",
+}
+
+mod whole {
+    use super::*;
+
+    /// Bytes of input at which the next algorithm takes over.
+    const TURNS: [(&str, u64); 10] = [
+        ("ipc/lamport", 64),
+        ("ipc/one_shot_push", 512),
+        ("ipc/two_shot_push", 2048),
+        ("ipc/one_shot_pull", 5000),
+        ("ipc/two_shot_pull", 40_000),
+        ("ipc/lamport_all_gather", 256),
+        ("ipc/all_gather", 8192),
+        ("ipc/reduce_scatter", 8192),
+        ("ipc/broadcast", 8192),
+        ("ipc/all_to_all", 8192),
+    ];
+
+    #[test]
+    fn algorithms_by_turns() {
+        let name = concat!(module_path!(), "::algorithms_by_turns");
+        crossover_tests::device::as_threads(name, "ipc/one_shot_push", |stand, _| {
+            let targets = TURNS.map(|(name, high)| (Target::parse(name), high));
+            crossover_tests::device::algorithms_by_turns(stand, &targets);
+        });
+    }
+
+    #[test]
+    fn groups_come_and_go() {
+        let name = concat!(module_path!(), "::groups_come_and_go");
+        crossover_tests::device::as_threads(name, "ipc/one_shot_push", |stand, target| {
+            crossover_tests::device::groups_come_and_go(stand, target, 200);
+        });
+    }
+}
+
+/// Ranks as processes, which map each other's memory.
+mod processes {
+    use super::*;
+
+    mod one_shot_push {
+        use super::*;
+        device_tests!("ipc/one_shot_push", as_processes: calls_back_to_back, lagging_ranks,
+            a_rank_that_never_comes_is_named, a_dropped_rank_is_named, groups_come_and_go_between);
+    }
+    mod one_shot_pull {
+        use super::*;
+        device_tests!("ipc/one_shot_pull", as_processes: calls_back_to_back,
+            graphs_of_odd_numbers_of_calls, graphs_of_any_memory, two_graphs_by_turns);
+    }
+    mod two_shot_push {
+        use super::*;
+        device_tests!("ipc/two_shot_push", as_processes: calls_back_to_back, every_bit);
+    }
+    mod two_shot_pull {
+        use super::*;
+        device_tests!("ipc/two_shot_pull", as_processes: calls_back_to_back,
+            graphs_of_odd_numbers_of_calls);
+    }
+    mod lamport {
+        use super::*;
+        device_tests!("ipc/lamport", as_processes: calls_back_to_back, lagging_ranks);
+    }
+    mod all_gather {
+        use super::*;
+        device_tests!("ipc/all_gather", as_processes: calls_back_to_back, every_bit);
+    }
+    mod reduce_scatter {
+        use super::*;
+        device_tests!("ipc/reduce_scatter", as_processes: calls_back_to_back, in_place);
+    }
+    mod broadcast {
+        use super::*;
+        device_tests!("ipc/broadcast", as_processes: calls_back_to_back, different_calls_end_alike);
+    }
+    mod all_to_all {
+        use super::*;
+        device_tests!("ipc/all_to_all", as_processes: calls_back_to_back, an_abort_ends_every_wait);
+    }
+}
