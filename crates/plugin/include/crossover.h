@@ -196,6 +196,12 @@ void crossover_group_free(struct crossover_group *group);
 enum crossover_status crossover_abort(const struct crossover_group *group,
                                       const char *reason);
 
+// Has anything failed that was enqueued on a device? What a stream holds after it was synchronised is
+// right only if this returns 0. Never waits for work. A failure is the end of the group.
+//
+// Safety: `group` is a group that was not freed.
+enum crossover_status crossover_check(const struct crossover_group *group);
+
 // This rank.
 //
 // Safety: `group` is a group that was not freed, and `rank` may be written.

@@ -7,7 +7,7 @@ use crossover::Communicator;
 use crate::arguments::{given, place, text};
 use crate::config::{Config, builder};
 use crate::failure::{Failure, Status, guard};
-use crate::logging;
+use crate::{kernels, logging};
 
 /// A group on one rank. Every rank makes the same calls in the same order.
 ///
@@ -36,7 +36,8 @@ pub unsafe extern "C" fn crossover_group_create(
         *result = std::ptr::null_mut();
         logging::init();
         // SAFETY: the caller's promise.
-        let communicator = unsafe { builder(config) }?.form()?;
+        let builder = unsafe { builder(config) }?;
+        let communicator = kernels::beside_the_library(builder).form()?;
         *result = Box::into_raw(Box::new(Group(communicator)));
         Ok(())
     })
@@ -85,6 +86,18 @@ pub unsafe extern "C" fn crossover_abort(group: *const Group, reason: *const c_c
         group.abort_handle().abort(reason.unwrap_or("the engine aborted it"));
         Ok(())
     })
+}
+
+/// Has anything failed that was enqueued on a device? What a stream holds after it was synchronised is
+/// right only if this returns 0. Never waits for work. A failure is the end of the group.
+///
+/// # Safety
+///
+/// `group` is a group that was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn crossover_check(group: *const Group) -> Status {
+    // SAFETY: the caller's promise.
+    guard(|| Ok(unsafe { of(group) }?.check()?))
 }
 
 /// This rank.

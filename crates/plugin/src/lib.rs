@@ -15,6 +15,7 @@ mod collective;
 mod config;
 mod failure;
 mod group;
+mod kernels;
 mod logging;
 mod report;
 mod words;
@@ -29,8 +30,8 @@ pub use crate::collective::{
 pub use crate::config::{Config, Setting};
 pub use crate::failure::{Status, crossover_last_error};
 pub use crate::group::{
-    Group, crossover_abort, crossover_group_close, crossover_group_create, crossover_group_free,
-    crossover_group_rank, crossover_group_world,
+    Group, crossover_abort, crossover_check, crossover_group_close, crossover_group_create,
+    crossover_group_free, crossover_group_rank, crossover_group_world,
 };
 pub use crate::report::{
     crossover_api_version, crossover_counters, crossover_facts, crossover_text_free,

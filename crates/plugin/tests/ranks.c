@@ -178,6 +178,7 @@ int main(int argc, char **argv) {
     collectives(group, CROSSOVER_MODE_EAGER);
     refusals(group);
     collectives(group, CROSSOVER_MODE_EAGER);
+    OK(crossover_check(group));
     calls_as_data(group);
 
     // One rank gives up; the others are in a call, or come to one.
@@ -192,6 +193,7 @@ int main(int argc, char **argv) {
     } else {
         OK(status);
     }
+    CHECK(crossover_check(group) == status);
     OK(crossover_group_close(group));
     CHECK(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL) != 0);
     crossover_group_free(group);
