@@ -131,8 +131,9 @@ impl IpcSession {
         if let Some(ended) = own.board.verdict(step, seq) {
             return ended;
         }
-        let Some(fault) = own.board.fault(*rank) else {
-            // Somebody is in the middle of writing the verdict, and said that it is over before.
+        let fault = own.board.fault(*rank).filter(|fault| fault.code != code::ABORTED);
+        let Some(fault) = fault else {
+            // Whoever ended the group died before it had said why.
             return Verdict::aborted(*rank, "the group ended").into_error(step, seq);
         };
         let (rank, step) = (fault.awaited, fault.step());

@@ -1,13 +1,13 @@
 //! Tests in processes of their own: this program again, told which test and which rank.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{Stand, Target};
+use super::{Stand, Target, stand};
 
 /// A test's body.
 type Body = fn(&Stand, &Target);
@@ -59,12 +59,12 @@ impl Seat {
 ///
 /// If the test fails.
 pub fn as_threads(name: &str, target: &'static str, body: Body) {
-    let Some(stand) = stand() else { return };
+    let Some(stand) = here() else { return };
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let target = Target::parse(target);
     match stand.seat() {
         Seat::Here if !stand.is_emulated() => {
-            await_all(vec![start(name, "threads")]);
+            await_all(vec![start(stand, name, "threads")]);
         }
         _ => body(stand, &target),
     }
@@ -76,7 +76,7 @@ pub fn as_threads(name: &str, target: &'static str, body: Body) {
 ///
 /// If the test fails.
 pub fn as_processes(name: &str, target: &'static str, body: Body) {
-    let Some(stand) = stand() else { return };
+    let Some(stand) = here() else { return };
     let target = Target::parse(target);
     if *stand.seat() != Seat::Here {
         return body(stand, &target);
@@ -85,13 +85,13 @@ pub fn as_processes(name: &str, target: &'static str, body: Body) {
     for world in stand.scale(vec![2, 3], vec![2, 3, 4, 5, 8]) {
         let folder = tempfile::tempdir().expect("a folder to meet in");
         let seat = |rank| format!("{rank} {world} {}", folder.path().display());
-        await_all((0..world).map(|rank| start(name, &seat(rank))).collect());
+        await_all((0..world).map(|rank| start(stand, name, &seat(rank))).collect());
     }
 }
 
 /// The device, or a sentence on stderr about why tests skip.
 #[expect(clippy::print_stderr, reason = "a test that skips says so")]
-fn stand() -> Option<&'static Stand> {
+fn here() -> Option<&'static Stand> {
     match Stand::find() {
         Ok(stand) => Some(stand),
         Err(why) => {
@@ -107,10 +107,15 @@ struct Started {
     said: Vec<JoinHandle<String>>,
 }
 
-fn start(name: &str, seat: &str) -> Started {
+fn start(stand: &Stand, name: &str, seat: &str) -> Started {
     let (_, test) = name.split_once("::").unwrap_or(("", name));
     let program: PathBuf = std::env::current_exe().expect("this program has a file");
-    let mut child = Command::new(Path::new(&program))
+    let mut command = Command::new(program);
+    // All have the same images, whatever is edited meanwhile.
+    if let Some(folder) = stand.kernels() {
+        command.env(stand::KERNELS, folder);
+    }
+    let mut child = command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(SEAT, seat)
         // Else streams of several ranks share a queue, where one's launch stands behind another's

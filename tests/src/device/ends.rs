@@ -36,6 +36,8 @@ pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
         for world in stand.worlds(&[4]) {
             stand.run(world, &stand.plan(target), |rank| {
                 some_call(target, 1).check(rank);
+                // Or a rank that is ahead ends the group while another looks at the call before.
+                rank.meet("all have called");
                 let mut case = some_call(target, 2);
                 if rank.number() == 1 {
                     match field {
@@ -61,6 +63,7 @@ pub fn an_abort_ends_every_wait(stand: &Stand, target: &Target) {
     for world in stand.worlds(&[3]) {
         stand.run(world, &stand.plan(target), |rank| {
             some_call(target, 1).check(rank);
+            rank.meet("all have called");
             let start = Instant::now();
             if rank.number() == 1 {
                 // It makes no call at all: its peers wait for it.

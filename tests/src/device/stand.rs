@@ -1,6 +1,6 @@
 //! The device that tests run on, and groups of ranks there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use crossover_core::contract::{Contract, Deviations};
 use crossover_core::facts::{Cap, Caps, RankReport, Topology};
 use crossover_core::policy::{ParamValue, Policy};
 use crossover_device::device::Device;
+use crossover_kernel_emulation::compile::CompileError;
 use crossover_kernel_emulation::driver::{Emulated, Options as Emulation};
 
 use super::children::Seat;
@@ -17,6 +18,8 @@ use super::rank::Rank;
 use super::{Target, image};
 use crate::groups::{Plan, forcing, on_channels};
 
+/// Names the folder of kernel images.
+pub(super) const KERNELS: &str = "CROSSOVER_TEST_KERNELS";
 /// How long ranks wait for one another where nothing is wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,17 +49,17 @@ impl Stand {
         FOUND.get_or_init(|| {
             let variable = |name: &str| std::env::var(name).ok();
             let name = variable("CROSSOVER_TEST_DEVICE").unwrap_or_else(|| "emulated:0".to_owned());
-            let mut kernels = variable("CROSSOVER_TEST_KERNELS").map(PathBuf::from);
+            let mut kernels = variable(KERNELS).map(PathBuf::from);
             let (vendor, _) = name.split_once(':').unwrap_or((&name, ""));
             let mut emulated = None;
             if vendor == "emulated" {
-                kernels = Some(match image::folder() {
-                    Ok(folder) => folder,
-                    Err(e @ crossover_kernel_emulation::compile::CompileError::NoCompiler(_)) => {
-                        return Err(e.to_string());
-                    }
-                    Err(e) => panic!("{e}"),
-                });
+                if kernels.is_none() {
+                    kernels = match image::folder() {
+                        Ok(folder) => Some(folder),
+                        Err(e @ CompileError::NoCompiler(_)) => return Err(e.to_string()),
+                        Err(e) => panic!("{e}"),
+                    };
+                }
                 let driver =
                     Emulated::new(Emulation { multiprocessors: 24, ..Emulation::default() });
                 crossover_device::install("emulated", Arc::clone(&driver) as _);
@@ -77,6 +80,11 @@ impl Stand {
     /// Is it no real device? Then calls are few and small.
     pub fn is_emulated(&self) -> bool {
         self.emulated.is_some()
+    }
+
+    /// The folder of kernel images, where it is not the one beside the program.
+    pub(super) fn kernels(&self) -> Option<&Path> {
+        self.kernels.as_deref()
     }
 
     pub(super) fn seat(&self) -> &Seat {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, fence};
+use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::verdict::Verdict;
@@ -13,6 +14,8 @@ use super::Board;
 pub(super) const BYTES: usize = Verdict::LONGEST_REASON + 512;
 const WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
+/// A rank that writes for longer has died meanwhile.
+const LONGEST_WRITING: Duration = Duration::from_secs(1);
 
 /// What a rank's kernel reported when it gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +65,13 @@ impl Board {
         (code != code::NONE).then_some(Fault { code, awaited: where_.awaited, where_ })
     }
 
-    /// The verdict, if there is one.
+    /// The verdict, if there is one. One that is being written is waited for: else this rank would
+    /// tell a story of its own.
     pub(crate) fn verdict(&self, step: &str, seq: u64) -> Option<EnqueueError> {
+        let began = Instant::now();
+        while self.pages().ended.load(Acquire) == WRITING && began.elapsed() < LONGEST_WRITING {
+            std::thread::yield_now();
+        }
         if self.pages().ended.load(Acquire) != WRITTEN {
             return None;
         }
