@@ -48,6 +48,12 @@ impl Formation {
         Formation { builder: self.builder.set(key, value, option) }
     }
 
+    /// As one rank of several threads.
+    #[cfg(test)]
+    pub(crate) fn seated(self, launch: crossover_bootstrap::Launch) -> Formation {
+        Formation { builder: self.builder.with_launch(launch) }
+    }
+
     /// The settings in force.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         Ok(self.builder.settings()?)

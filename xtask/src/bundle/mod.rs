@@ -15,7 +15,8 @@ use crate::kernels;
 /// Programs: package, binary.
 const PROGRAMS: &[(&str, &str)] = &[("crossover-cli", "crossover")];
 /// Tests that want a device: package, test.
-const TESTS: &[(&str, &str)] = &[("crossover-device", "on_device")];
+const TESTS: &[(&str, &str)] =
+    &[("crossover-device", "on_device"), ("crossover-tests", "device_ipc")];
 const RUN: &str = include_str!("run.sh");
 
 /// Fills `out` and packs it into `<out>.tar.xz`.

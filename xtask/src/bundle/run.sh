@@ -12,6 +12,7 @@
 #   RANKS="2 4 8"           ranks that share the one device
 #   USE=all                 every algorithm in turn; or auto, which is the policy's choice, or a backend or an algorithm
 #   SIZES="1K 8M 2"         the least, the greatest, and how many times the one before each is
+#   CROSSOVER_ACCEPT=signed_zero_flush   what results may deviate by: the fastest protocols make a -0.0 a 0.0
 #   DTYPE=bf16              elements
 #   TIMEOUT=120             seconds after which a test or a measurement is ended
 # It ends with 1 if anything failed, after all has run, and says what.
@@ -25,6 +26,7 @@ ranks=${RANKS:-2 4 8}
 use=${USE:-all}
 dtype=${DTYPE:-bf16}
 timeout=${TIMEOUT:-120}
+export CROSSOVER_ACCEPT=${CROSSOVER_ACCEPT-signed_zero_flush}
 read -r first last factor <<<"${SIZES:-1K 8M 2}"
 mkdir -p "$out" || exit 1
 failed=()
@@ -80,6 +82,7 @@ elif [ -n "${TESTS-1}" ]; then
     for path in "$here"/test-*; do [ -x "$path" ] && tests+=("${path##*/test-}"); done
 fi
 cd "$here" || exit 1
+export CROSSOVER_TEST_DEVICE=$device:0
 # A test's own threads are its ranks, so tests go one after the other.
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"

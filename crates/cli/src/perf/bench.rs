@@ -30,9 +30,12 @@ pub(super) fn run(
     let contenders = Contenders::form(args, formation, place)?;
     let group = &contenders.policy;
     let seat = (group.rank(), group.world());
-    let case = |size: u64| Case::new(args.op, args.dtype, args.reduce_op, seat, size);
-    let cases: Vec<(u64, Case)> =
-        sizes.iter().map(|size| (*size, case(*size).mode(args.mode))).collect();
+    let accept = group.plan().contract().accept;
+    let case = |size: &u64| {
+        let case = Case::new(args.op, args.dtype, args.reduce_op, seat, *size);
+        (*size, case.mode(args.mode).accepting(accept))
+    };
+    let cases: Vec<(u64, Case)> = sizes.iter().map(case).collect();
     let largest = cases.iter().map(|(_, case)| case.size()).max().unwrap_or_default();
     let stage = place.open(group)?.map(|device| Stage::new(&device, largest)).transpose()?;
 

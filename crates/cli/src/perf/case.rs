@@ -2,7 +2,7 @@
 //! nccl-tests calls its size and its count.
 
 use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
-use crossover_core::contract::Contract;
+use crossover_core::contract::{Contract, Deviation, Deviations};
 
 /// The rank whose tensor a broadcast sends.
 pub(super) const ROOT: u32 = 0;
@@ -13,6 +13,8 @@ pub(super) struct Case {
     pub(super) dtype: Dtype,
     pub(super) reduce_op: ReduceOp,
     pub(super) mode: Mode,
+    /// A -0.0 may come out as 0.0.
+    pub(super) flushes: bool,
     pub(super) rank: u32,
     pub(super) world: u32,
     /// Elements of this rank's input.
@@ -40,12 +42,23 @@ impl Case {
             Op::ReduceScatter => (whole, part),
             Op::AllToAll => (whole, whole),
         };
-        Case { op, dtype, reduce_op, mode: Mode::Eager, rank, world, input, output }
+        let (mode, flushes) = (Mode::Eager, false);
+        Case { op, dtype, reduce_op, mode, flushes, rank, world, input, output }
     }
 
     /// The same in this mode; a new case is eager.
     pub(super) fn mode(self, mode: Mode) -> Case {
         Case { mode, ..self }
+    }
+
+    /// The same with the deviations that a contract accepts; a new case accepts none.
+    pub(super) fn accepting(self, accept: Deviations) -> Case {
+        let whole = matches!(
+            self.dtype,
+            Dtype::I8 | Dtype::U8 | Dtype::I32 | Dtype::U32 | Dtype::I64 | Dtype::U64
+        );
+        let flushes = !whole && accept.contains(Deviation::SignedZeroFlush);
+        Case { flushes, ..self }
     }
 
     /// The call that every rank makes.

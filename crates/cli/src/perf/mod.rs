@@ -145,3 +145,35 @@ impl Args {
         }
     }
 }
+
+/// What tests of this module share.
+#[cfg(test)]
+mod support {
+    use std::sync::OnceLock;
+
+    use clap::Parser as _;
+    use crossover_kernel_emulation::driver::{Emulated, Options};
+
+    use super::Args;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What is written behind `perf`.
+    pub(super) fn args(words: &[&str]) -> Args {
+        Line::parse_from([&["perf"], words].concat()).args
+    }
+
+    /// Makes the processor two devices of the driver `emulated`, the same ones for all tests of a
+    /// process.
+    pub(super) fn emulate() {
+        static INSTALLED: OnceLock<()> = OnceLock::new();
+        INSTALLED.get_or_init(|| {
+            let options = Options { devices: 2, ..Options::default() };
+            crossover_device::install("emulated", Emulated::new(options));
+        });
+    }
+}

@@ -172,23 +172,14 @@ fn visible(driver: &str) -> Result<Vec<Description>, DeviceError> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-    use crossover_kernel_emulation::driver::{Emulated, Options};
-
     use super::*;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
+    use crate::perf::support::{args, emulate};
 
     /// On a machine with two devices.
     fn resolve(words: &str, set: &[(&str, &str)]) -> Result<(Place, Formation), String> {
-        let options = Options { devices: 2, ..Options::default() };
-        crossover_device::install("emulated", Emulated::new(options));
-        let words = ["perf", "all_reduce"].into_iter().chain(words.split_whitespace());
-        let args = Line::parse_from(words).args;
+        emulate();
+        let words: Vec<&str> = ["all_reduce"].into_iter().chain(words.split_whitespace()).collect();
+        let args = args(&words);
         let mut formation = Formation::from_env(&[]).expect("settings");
         for (key, value) in set {
             formation = formation.set(key, *value, "a test");

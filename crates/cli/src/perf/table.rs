@@ -85,7 +85,7 @@ fn write_columns(out: &mut impl Write, has_host: bool) -> io::Result<()> {
 }
 
 const TARGET: &str = "backend/algorithm";
-const TARGET_WIDTH: usize = 20;
+const TARGET_WIDTH: usize = 24;
 
 pub(super) fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
     let case = &row.case;

@@ -53,10 +53,19 @@ pub(super) fn count_wrong(case: &Case, call: u64, output: &[u8]) -> u64 {
         expected.write(at * CHUNK, right);
         if chunk != right {
             let pairs = chunk.chunks(size).zip(right.chunks(size));
-            wrong += pairs.filter(|(got, want)| got != want).count() as u64;
+            let is_wrong = |(got, want): &(&[u8], &[u8])| {
+                got != want && !(case.flushes && is_zero(got) && is_zero(want))
+            };
+            wrong += pairs.filter(is_wrong).count() as u64;
         }
     }
     wrong
+}
+
+/// Is a floating-point number 0.0 or -0.0?
+fn is_zero(element: &[u8]) -> bool {
+    let (sign, rest) = element.split_last().unwrap_or((&0, &[]));
+    sign & 0x7f == 0 && rest.iter().all(|byte| *byte == 0)
 }
 
 /// What must come out on one rank.

@@ -1,4 +1,5 @@
 use crossover_core::call::{Dtype, ReduceOp};
+use crossover_core::contract::{Deviation, Deviations};
 
 use super::*;
 
@@ -87,4 +88,26 @@ fn results_are_reductions_of_inputs() {
             assert_eq!(decode(&right(&whole(0), 3)), by_hand, "{reduce_op} over {world}");
         }
     }
+}
+
+/// Copies move every bit pattern, so that some bf16 in 64 Ki is a -0.0.
+#[test]
+fn a_flushed_zero_is_wrong_unless_the_contract_accepts_it() {
+    let size = 1 << 20; // size: enough for each pattern
+    let case = Case::new(Op::AllGather, Dtype::Bf16, ReduceOp::Sum, (0, 2), size);
+    let mut output = right(&case, 5);
+    let minus_zero = |element: &&mut [u8]| **element == (-0.0f32).to_le_bytes()[2..];
+    let mut flushed = 0;
+    for element in output.chunks_mut(2).filter(minus_zero) {
+        element.fill(0);
+        flushed += 1;
+    }
+    assert!(flushed > 0);
+    assert_eq!(count_wrong(&case, 5, &output), flushed);
+    let flush = Deviations::of(&[Deviation::SignedZeroFlush]);
+    assert_eq!(count_wrong(&case.accepting(flush), 5, &output), 0);
+    output[0] ^= 1;
+    assert_eq!(count_wrong(&case.accepting(flush), 5, &output), 1);
+    let whole = Case::new(Op::AllGather, Dtype::I8, ReduceOp::Sum, (0, 2), 64);
+    assert!(!whole.accepting(flush).flushes, "a whole number has one zero");
 }

@@ -1,27 +1,19 @@
 //! Measuring on the processor in a device's place.
 
-use clap::Parser as _;
+use std::path::Path;
+
+use crossover_bootstrap::{Launch, Place as Meeting};
 use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
-use crossover_kernel_emulation::driver::{Emulated, Options};
 
 use super::*;
 use crate::group::Formation;
 use crate::perf::Args;
 use crate::perf::place::Place;
-
-#[derive(clap::Parser)]
-struct Line {
-    #[command(flatten)]
-    args: Args,
-}
-
-fn args(words: &[&str]) -> Args {
-    Line::parse_from([&["perf"], words].concat()).args
-}
+use crate::perf::support::{args, emulate};
 
 /// A rank alone: it copies, through the driver.
 fn alone(words: &[&str]) -> (Args, Place, Formation) {
-    crossover_device::install("emulated", Emulated::new(Options::default()));
+    emulate();
     let args = args(words);
     let formation = Formation::from_env(&[]).expect("settings").set("device", "emulated", "a test");
     let (place, formation) = Place::resolve(&args, formation).expect("a device");
@@ -95,5 +87,51 @@ fn the_whole_program_runs_on_a_device() {
         let words = ["broadcast", "-n", "1", "-b", "8", "-e", "64", "--iters", "2", "--mode", mode];
         let (args, place, formation) = alone(&words);
         crate::perf::bench::run(&args, &formation, &place, &[8, 64]).expect("right results");
+    }
+}
+
+/// Two threads are the ranks, on one device: the kernels themselves, every element checked after graphs, by
+/// two algorithms in turn, and after batches.
+#[test]
+fn ranks_on_one_device_are_measured_in_turn() {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels/host");
+    if !built.join("manifest.json").exists() {
+        crate::out::note("skipped: it needs kernels for this processor: cargo xtask kernels host");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink(&built, folder.path().join("emulated")).expect("a link");
+    let policy = folder.path().join("policy.toml");
+    let text = "schema = 1\n[rule.all]\nchain = [{ use = \"ipc\" }]\n";
+    std::fs::write(&policy, text).expect("a file");
+    emulate();
+    for (mode, op, target) in [("graph", "all_gather", "all"), ("eager", "all_reduce", "ipc")] {
+        let kernels = folder.path().display().to_string();
+        let socket = Meeting::Unix(folder.path().join(mode));
+        let rank = |rank| {
+            let launch = Launch::new(rank, 2).local(rank, 2).named(mode, 0).at(socket.clone());
+            let formation = Formation::from_env(&[]).expect("settings").seated(launch);
+            let formation = formation.set("device", "emulated", "a test");
+            let formation = formation.set("ipc.kernels", &*kernels, "a test");
+            let formation = formation.set("policy", policy.display().to_string(), "a test");
+            let formation = formation.set("accept", "signed_zero_flush", "a test");
+            let words = [op, "--ranks-per-gpu", "2", "--iters", "2", "--use", target];
+            let args = args(&[&words[..], &["--mode", mode]].concat());
+            let (place, formation) = Place::resolve(&args, formation).expect("a device");
+            crate::perf::bench::run(&args, &formation, &place, &[1032])
+        };
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = (0..2)
+                .map(|number| {
+                    scope.spawn({
+                        let rank = &rank;
+                        move || rank(number)
+                    })
+                })
+                .collect();
+            for rank in ranks {
+                rank.join().expect("no panic").expect("right results");
+            }
+        });
     }
 }
