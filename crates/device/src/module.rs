@@ -1,6 +1,6 @@
 //! Kernels that are loaded.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::device::Device;
 use crate::driver::{FunctionUse, Handle, Launch};
@@ -10,6 +10,17 @@ use crate::error::DeviceError;
 #[derive(Clone, Debug)]
 pub struct Module {
     loaded: Arc<Loaded>,
+}
+
+/// A module that somebody may still have.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept(Weak<Loaded>);
+
+impl Kept {
+    /// It, if somebody has.
+    pub(crate) fn module(&self) -> Option<Module> {
+        self.0.upgrade().map(|loaded| Module { loaded })
+    }
 }
 
 #[derive(Debug)]
@@ -27,6 +38,11 @@ impl Module {
         device.make_current()?;
         let handle = device.driver().load(image)?;
         Ok(Module { loaded: Arc::new(Loaded { device: device.clone(), handle }) })
+    }
+
+    /// To find it again while somebody has it.
+    pub(crate) fn keep(&self) -> Kept {
+        Kept(Arc::downgrade(&self.loaded))
     }
 
     /// A kernel of it.
