@@ -11,7 +11,8 @@
 #   MODES="graph eager"     how calls are made
 #   RANKS="2 4 8"           ranks that share the one device
 #   USE=all                 every algorithm in turn; or auto, which is the policy's choice, or a backend or an algorithm
-#   SIZES="1K 8M 2"         the least, the greatest, and how many times the one before each is
+#   SIZES="1K 8M 2"         the least, the greatest, and how many times the one before each is: in graphs
+#   EAGER_SIZES="1K 8M 8"   the same for eager calls
 #   CROSSOVER_ACCEPT=signed_zero_flush   what results may deviate by: the fastest protocols make a -0.0 a 0.0
 #   DTYPE=bf16              elements
 #   TIMEOUT=120             seconds after which a test or a measurement is ended
@@ -27,7 +28,6 @@ use=${USE:-all}
 dtype=${DTYPE:-bf16}
 timeout=${TIMEOUT:-120}
 export CROSSOVER_ACCEPT=${CROSSOVER_ACCEPT-signed_zero_flush}
-read -r first last factor <<<"${SIZES:-1K 8M 2}"
 mkdir -p "$out" || exit 1
 failed=()
 
@@ -82,11 +82,10 @@ elif [ -n "${TESTS-1}" ]; then
     for path in "$here"/test-*; do [ -x "$path" ] && tests+=("${path##*/test-}"); done
 fi
 cd "$here" || exit 1
-export CROSSOVER_TEST_DEVICE=$device:0
 # A test's own threads are its ranks, so tests go one after the other.
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"
-    step "test $name" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
+    step "test $name" env CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
 done
 
 # The lines of a measurement that people read, from JSON with one key a line.
@@ -119,6 +118,10 @@ for op in $ops; do
     for mode in $modes; do
         for n in $ranks; do
             name=$op-$mode-$n
+            case $mode in
+            eager) read -r first last factor <<<"${EAGER_SIZES:-1K 8M 8}" ;;
+            *) read -r first last factor <<<"${SIZES:-1K 8M 2}" ;;
+            esac
             say "== perf $op, $mode, $n ranks on one device"
             step "perf $name" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" --mode "$mode" \
                 -d "$dtype" -b "$first" -e "$last" -f "$factor" --use "$use" --json \
