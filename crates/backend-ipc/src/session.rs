@@ -22,7 +22,7 @@ pub(crate) struct Group {
     pub(crate) world: u32,
     /// What every kernel is told.
     pub(crate) common: Common,
-    pub(crate) kernels: Kernels,
+    pub(crate) kernels: Arc<Kernels>,
     pub(crate) own: Arc<Own>,
     pub(crate) rows: Arc<Mutex<Rows>>,
 }
@@ -40,6 +40,8 @@ pub(crate) struct IpcSession {
     pub(crate) peers: Vec<Option<Reached>>,
     pub(crate) liveness: Liveness,
     pub(crate) deadline: Duration,
+    /// The digest of this rank's calls.
+    pub(crate) history: u64,
     /// Has every rank said that it is done? Only then is memory given back.
     pub(crate) parted: bool,
 }
@@ -57,7 +59,9 @@ impl Session for IpcSession {
         if !own.board.is_well(*rank) {
             return Err(self.ended("begin", seq));
         }
-        let compared = own.board.compare(*rank, *world, seq, &Fingerprint::of(algorithm, call));
+        let mine = Fingerprint::of(algorithm, call);
+        self.history = mine.after(self.history);
+        let compared = own.board.compare(*rank, *world, seq, &mine, self.history);
         if let Err(e) = compared {
             return Err(self.end(e));
         }
@@ -158,7 +162,8 @@ impl IpcSession {
 }
 
 impl Drop for IpcSession {
-    /// Memory that peers may still touch is not given back: they would fault. It goes with the process.
+    /// Memory that peers may still touch is not given back: they would fault. Nor are kernels unloaded, which may wait
+    /// for those that run. All of it goes with the process.
     fn drop(&mut self) {
         if !self.parted {
             self.group
@@ -168,6 +173,7 @@ impl Drop for IpcSession {
             for peer in self.peers.drain(..) {
                 std::mem::forget(peer);
             }
+            std::mem::forget(Arc::clone(&self.group.kernels));
             std::mem::forget(Arc::clone(&self.group.own));
             std::mem::forget(Arc::clone(&self.group.rows));
         }

@@ -204,8 +204,9 @@ fn reach(
     };
     let rows = Arc::new(Mutex::new(rows));
     kernels.limit(blocks);
+    let kernels = Arc::new(kernels);
     let group = Group { rank, world, common, kernels, own, rows };
-    Ok(IpcSession { group, peers, liveness, deadline, parted: false })
+    Ok(IpcSession { group, peers, liveness, deadline, history: 0, parted: false })
 }
 
 /// Every rank leaves a mark with every other, by a kernel's stores; each owner then looks into its own

@@ -29,7 +29,7 @@ fn refuses(rank: &Rank<'_>, target: &Target) {
 /// One rank calls something else: every rank gets the same sentence.
 pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
     let op = target.ops()[0];
-    for field in ["count", "dtype", "root"] {
+    for field in ["count", "dtype", "both", "root"] {
         if field == "root" && op != Op::Broadcast {
             continue;
         }
@@ -43,6 +43,7 @@ pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
                     match field {
                         "count" => case.call.count = 128,
                         "dtype" => case.call.dtype = Dtype::F16,
+                        "both" => (case.call.dtype, case.call.count) = (Dtype::F16, 68),
                         _ => case.call.root = 1,
                     }
                 }
@@ -55,6 +56,35 @@ pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
                 assert!(names, "{field}: {}", all[0]);
             });
         }
+    }
+}
+
+/// A rank that is far ahead when another makes a different call, of as many bytes: it is seen all
+/// the same, before the host is told that results are right.
+pub fn a_different_call_far_behind_is_seen(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[2]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            let call = |nth: u64| {
+                let mut case = some_call(target, nth);
+                if rank.number() == 1 && nth == 1 {
+                    (case.call.dtype, case.call.count) = (Dtype::F16, 128);
+                }
+                case.prepare(rank, &rank.room)
+            };
+            let calls: Vec<_> = (0..80).map(call).collect();
+            if rank.number() == 1 {
+                rank.meet("the others are ahead");
+            }
+            let made = calls.iter().try_for_each(|call| call.enqueue(rank));
+            if rank.number() != 1 {
+                made.as_ref().expect("there is nobody to differ from");
+                rank.meet("the others are ahead");
+            }
+            rank.meet("all were made");
+            let error = made.and_then(|()| rank.finish()).expect_err("they differ").to_string();
+            assert!(error.contains("ranks made different calls"), "{error}");
+            rank.meet("looked");
+        });
     }
 }
 

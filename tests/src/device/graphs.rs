@@ -63,7 +63,7 @@ fn commit(rank: &Rank<'_>) {
 /// An odd number of calls, replayed several times with new data by ranks of which one lags, with
 /// eager calls between.
 pub fn graphs_of_odd_numbers_of_calls(stand: &Stand, target: &Target) {
-    for world in stand.worlds(&[2, 3]) {
+    for world in stand.worlds(stand.scale(&[3][..], &[2, 3])) {
         stand.run(world, &stand.plan(target), |rank| {
             let mut calls = calls(rank, &rank.room, target, 7, 1);
             let graph = capture(rank, &calls);

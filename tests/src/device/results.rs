@@ -40,13 +40,15 @@ pub fn sizes_around_every_room(stand: &Stand, target: &Target) {
     for world in stand.worlds(&[2]) {
         stand.run(world, &stand.plan(target), |rank| {
             for op in target.ops() {
-                for dtype in target.dtypes(op).into_iter().filter(|d| d.size() <= 4).take(3) {
+                for dtype in
+                    target.dtypes(op).into_iter().filter(|d| d.size() <= 4).take(stand.scale(2, 3))
+                {
                     let around = |bytes: usize| {
                         let count = bytes / dtype.size();
                         [count - 1, count, count + 1]
                     };
                     let small = [1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 100];
-                    let rooms = [512, room, stage / world as usize, stage, 2 * stage + 64];
+                    let rooms = [room, stage / world as usize, stage, 2 * stage + 64];
                     let large = rooms.into_iter().flat_map(around);
                     let all: Vec<usize> = small.into_iter().chain(large).collect();
                     for (seed, count) in all.into_iter().enumerate() {
@@ -151,7 +153,7 @@ pub fn counts_per_rank(stand: &Stand, target: &Target) {
 /// NaN payloads, infinities, subnormals and -0.0: copies keep them, sums of them are the
 /// reference's; and numbers whose sum depends on the order of addition.
 pub fn every_bit(stand: &Stand, target: &Target) {
-    for world in stand.worlds(&[2, 3, 5, 8]) {
+    for world in stand.worlds(stand.scale(&[3, 8][..], &[2, 3, 5, 8])) {
         stand.run(world, &stand.plan(target), |rank| {
             let mut seed = 0;
             for op in target.ops() {
@@ -161,7 +163,7 @@ pub fn every_bit(stand: &Stand, target: &Target) {
                     for &reduce_op in reduce_ops {
                         for values in [Values::Bits, Values::Rough] {
                             seed += 1;
-                            let count = stand.scale(500, 20_011);
+                            let count = stand.scale(211, 20_011);
                             let mut case = Case::new(target, op, dtype, count, seed);
                             case.values = if op.reduces() { values } else { Values::Bits };
                             case.call.reduce_op = reduce_op;
@@ -177,7 +179,7 @@ pub fn every_bit(stand: &Stand, target: &Target) {
 /// Many calls in a stream before the host looks at any.
 pub fn calls_back_to_back(stand: &Stand, target: &Target) {
     let calls = stand.scale(24, 200);
-    for world in stand.worlds(&[2, 4]) {
+    for world in stand.worlds(stand.scale(&[3][..], &[2, 4])) {
         stand.run(world, &stand.plan(target), |rank| {
             let ops = target.ops();
             let mut shape = Rng::new(7, 0);

@@ -19,7 +19,7 @@ pub fn algorithms_by_turns(stand: &Stand, targets: &[(Target, u64)]) {
     for world in stand.worlds(&[2, 3, 4]) {
         stand.run(world, &plan, |rank| {
             let mut shape = Rng::new(11, 0);
-            for seed in 0..stand.scale(300, 1500) {
+            for seed in 0..stand.scale(150, 1500) {
                 let nth = shape.below(targets.len() as u64) as usize;
                 let (target, high) = &targets[nth];
                 let op = target.ops()[0];

@@ -12,15 +12,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Board;
 use crate::eligibility::DESCRIPTOR;
 
-/// Calls of a rank that are kept. A peer that is further ahead is not compared with; it has long
-/// been compared with by the others.
+/// Calls of a rank that are kept. A call of which a peer that is further ahead has lost its own is
+/// compared by the next that is kept: tags are of all calls so far.
 const KEPT: usize = 64;
 
 /// A rank's latest calls.
 #[repr(C)]
 pub(super) struct Ring([Entry; KEPT]);
 
-/// `tag` is written last: the call's number and half of the fingerprint.
+/// `tag` is written last: the call's number, and half of the digest of all calls up to it.
 #[repr(C)]
 struct Entry {
     tag: AtomicU64,
@@ -59,10 +59,12 @@ impl Fingerprint {
         }
     }
 
-    fn tag(&self, seq: u64) -> u64 {
-        let mixed = (self.kind ^ self.count.rotate_left(32) ^ self.split)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        seq << 32 | mixed >> 32
+    /// The digest of a rank's calls up to this one, from that of those before.
+    pub(crate) fn after(&self, before: u64) -> u64 {
+        [self.kind, self.count, self.split].iter().fold(before, |all, word| {
+            // The golden ratio's bits: every bit of the word reaches the upper half.
+            (all ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32)
+        })
     }
 
     fn in_words(&self) -> String {
@@ -86,7 +88,8 @@ fn digest(counts: &[usize]) -> u64 {
 }
 
 impl Board {
-    /// Posts this rank's call, and compares it with those of the peers that are there.
+    /// Posts this rank's call, and compares it with those of the peers that are there. `history` is
+    /// the digest of its calls up to this one.
     #[inline]
     pub(crate) fn compare(
         &self,
@@ -94,8 +97,9 @@ impl Board {
         world: u32,
         seq: u64,
         mine: &Fingerprint,
+        history: u64,
     ) -> Result<(), EnqueueError> {
-        let tag = mine.tag(seq);
+        let tag = seq << 32 | history >> 32;
         let own = self.entry(rank, seq);
         own.kind.store(mine.kind, Relaxed);
         own.count.store(mine.count, Relaxed);
@@ -118,13 +122,12 @@ impl Board {
             count: entry.count.load(Relaxed),
             split: entry.split.load(Relaxed),
         };
-        let what = match (mine.kind, mine.count) == (theirs.kind, theirs.count) {
-            true => format!("ranks {peer} and {rank} have other counts per rank"),
-            false => format!(
-                "rank {rank} has {}, rank {peer} has {}",
-                mine.in_words(),
-                theirs.in_words()
-            ),
+        let what = if *mine == theirs {
+            format!("ranks {peer} and {rank} differ in a call before this one")
+        } else if (mine.kind, mine.count) == (theirs.kind, theirs.count) {
+            format!("ranks {peer} and {rank} have other counts per rank")
+        } else {
+            format!("rank {rank} has {}, rank {peer} has {}", mine.in_words(), theirs.in_words())
         };
         EnqueueError::Mismatch { seq, what }
     }
