@@ -7,6 +7,7 @@ use crossover_device::driver::Vendor;
 use crossover_device::error::DeviceError;
 use crossover_device::topology::mesh::{self, Reach};
 use crossover_device::topology::{kfd, nvml};
+use crossover_device::verdict;
 
 /// The node and the device of every rank, in rank order.
 pub(crate) struct Peers(Vec<(String, String)>);
@@ -55,7 +56,12 @@ impl Peers {
                 (Topology::Pcie, None)
             }
         };
-        match refused.or_else(|| refused_by_driver(device, &units)) {
+        // What a driver does not answer, backends find out.
+        let by_driver = || {
+            let pair = verdict::refused(device, &units).ok()??;
+            Some(format!("the driver says that {} cannot reach {}", pair.user, pair.owner))
+        };
+        match refused.or_else(by_driver) {
             None => (topology, Caps::of(&[Cap::P2p])),
             Some(why) => {
                 tracing::warn!(target: "crossover::form", "no peer access: {why}");
@@ -100,19 +106,6 @@ fn topology_of(vendor: Vendor, reach: Reach) -> Topology {
         Reach::OneDevice => one_device(vendor),
         other => other.class().parse().unwrap_or(Topology::Pcie),
     }
-}
-
-/// Asks the driver about the peers' devices that this process sees as well.
-fn refused_by_driver(device: &Device, units: &[String]) -> Option<String> {
-    let own = device.description();
-    let visible = device.driver().devices().unwrap_or_default();
-    let peers = visible.iter().filter(|peer| peer.uuid != own.uuid && units.contains(&peer.uuid));
-    for peer in peers {
-        if let Ok(false) = device.driver().can_access(own.ordinal, peer.ordinal) {
-            return Some(format!("the driver says that {} cannot reach {}", own.uuid, peer.uuid));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -5,24 +5,23 @@
 //! the owner reads with its own eyes. All who use peers ask this one verdict, which can only veto:
 //! a driver's no is never overruled, and what was not proven is not used.
 //!
-//! [`decide`] asks, in this order: the platform, the driver, the [`cache`], and a [`Probe`], which
-//! has a deadline.
+//! Asked in this order: the [`platform`], the driver ([`refused`]), what is remembered of broken
+//! pairs ([`cache`]), and the devices themselves, by the ranks that are about to use them: each
+//! writes, each owner looks, within a time, and [`observation::judge`] says what that means.
 
 pub mod acs;
 pub mod cache;
 pub mod nccl;
 pub mod observation;
 pub mod platform;
-pub mod probe;
 
-mod decide;
+mod verdicts;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use decide::{Answer, Question, Verdicts, decide};
-pub use probe::Probe;
+pub use verdicts::{Verdicts, refused};
 
 /// One device that uses another's memory. Both are UUIDs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,20 +30,6 @@ pub struct Pair {
     pub user: String,
     /// The device whose memory it is.
     pub owner: String,
-}
-
-impl Pair {
-    /// Every ordered pair of different devices, ascending.
-    pub fn of(devices: &[String]) -> Vec<Pair> {
-        let mut sorted: Vec<&String> = devices.iter().collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let pairs = sorted.iter().flat_map(|user| {
-            let others = sorted.iter().filter(move |owner| owner != &user);
-            others.map(|owner| Pair { user: (*user).clone(), owner: (*owner).clone() })
-        });
-        pairs.collect()
-    }
 }
 
 impl fmt::Display for Pair {
@@ -72,6 +57,16 @@ impl Verdict {
     /// not known.
     fn is_lasting(&self) -> bool {
         matches!(self, Verdict::Proven | Verdict::Broken(_))
+    }
+
+    /// What speaks more against a pair weighs more.
+    fn weight(&self) -> u32 {
+        match self {
+            Verdict::Proven => 0,
+            Verdict::Inconclusive(_) => 1,
+            Verdict::Broken(_) => 2,
+            Verdict::Refused(_) => 3,
+        }
     }
 }
 

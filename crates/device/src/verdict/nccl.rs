@@ -1,4 +1,4 @@
-//! What a veto means for a library that asks nobody.
+//! What a veto means for a library that asks nobody. For backend `nccl`, once it runs.
 
 use super::{Verdict, Verdicts};
 

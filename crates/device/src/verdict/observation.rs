@@ -1,12 +1,9 @@
 //! What a probe saw, and what that means.
 
-use serde::{Deserialize, Serialize};
-
 use super::Verdict;
 
 /// The words that a probe saw. It gives what it read, not its opinion, so that there is one judge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What the owner's memory held before, in every word.
     pub before: u32,
@@ -15,7 +12,7 @@ pub struct Observation {
     pub wrote: Vec<u32>,
     /// What the user's kernel loaded through the same mapping afterwards.
     pub user_read: Vec<u32>,
-    /// What the owner's kernel loaded from its own memory afterwards.
+    /// What the owner found in its own memory afterwards.
     pub owner_read: Vec<u32>,
 }
 

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 /// A machine as it is since its last start.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Platform {
     /// The kernel's release, such as `6.8.0-45-generic`.
     pub kernel: String,

@@ -2,10 +2,9 @@
 
 mod acs;
 mod cache;
-mod decide;
 mod observation;
 mod platform;
-mod probe;
+mod verdicts;
 
 use crossover_device::verdict::observation::Observation;
 use crossover_device::verdict::platform::Platform;

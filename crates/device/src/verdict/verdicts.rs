@@ -1,0 +1,51 @@
+//! What is known of all pairs of a group.
+
+use std::collections::BTreeMap;
+
+use crate::device::Device;
+use crate::error::DeviceError;
+
+use super::{Pair, Verdict};
+
+/// The verdict on each directed pair of a group's devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Each pair once, ascending. None for a single device, which needs no peer.
+    pub pairs: Vec<(Pair, Verdict)>,
+}
+
+impl Verdicts {
+    /// Puts together what was found, of some pairs by several ranks: what speaks most against a
+    /// pair holds. A device that uses its own memory is passed over.
+    pub fn of(found: impl IntoIterator<Item = (Pair, Verdict)>) -> Verdicts {
+        let mut pairs: BTreeMap<Pair, Verdict> = BTreeMap::new();
+        for (pair, verdict) in found.into_iter().filter(|(pair, _)| pair.user != pair.owner) {
+            match pairs.get(&pair) {
+                Some(known) if known.weight() >= verdict.weight() => {}
+                _ => drop(pairs.insert(pair, verdict)),
+            }
+        }
+        Verdicts { pairs: pairs.into_iter().collect() }
+    }
+
+    /// Why peers must not be used: the first pair that is not proven. `None` allows them.
+    pub fn veto(&self) -> Option<&(Pair, Verdict)> {
+        self.pairs.iter().find(|(_, verdict)| *verdict != Verdict::Proven)
+    }
+}
+
+/// The first of `units`, UUIDs of devices, whose memory `device` cannot reach, says its driver. One
+/// that this process does not see cannot be asked about: mapping it will tell.
+///
+/// # Errors
+/// The driver does not answer.
+pub fn refused(device: &Device, units: &[String]) -> Result<Option<Pair>, DeviceError> {
+    let own = device.description();
+    for peer in device.driver().devices()? {
+        let is_peer = peer.uuid != own.uuid && units.contains(&peer.uuid);
+        if is_peer && !device.driver().can_access(own.ordinal, peer.ordinal)? {
+            return Ok(Some(Pair { user: own.uuid.clone(), owner: peer.uuid }));
+        }
+    }
+    Ok(None)
+}
