@@ -37,29 +37,28 @@ static_assert(__builtin_offsetof(State, lamport_dirty) == 20, "State.lamport_dir
 static_assert(__builtin_offsetof(State, arrived) == 32, "State.arrived");
 static_assert(__builtin_offsetof(State, reserved) == 36, "State.reserved");
 
-// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up fills it.
+// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
+// the one that poisons the state, fills it: devices need not have atomics on the host's memory.
 struct Failure {
-  uint32_t claimed;
   uint32_t code;
   uint32_t awaited;
   uint32_t step;
   uint32_t block;
   uint32_t thread;
   uint32_t slot;
-  uint32_t reserved;
+  uint32_t reserved[2];
   uint64_t epoch;
   uint64_t observed;
   uint64_t unused[2];
 };
 static_assert(sizeof(Failure) == 64, "Failure");
-static_assert(__builtin_offsetof(Failure, claimed) == 0, "Failure.claimed");
-static_assert(__builtin_offsetof(Failure, code) == 4, "Failure.code");
-static_assert(__builtin_offsetof(Failure, awaited) == 8, "Failure.awaited");
-static_assert(__builtin_offsetof(Failure, step) == 12, "Failure.step");
-static_assert(__builtin_offsetof(Failure, block) == 16, "Failure.block");
-static_assert(__builtin_offsetof(Failure, thread) == 20, "Failure.thread");
-static_assert(__builtin_offsetof(Failure, slot) == 24, "Failure.slot");
-static_assert(__builtin_offsetof(Failure, reserved) == 28, "Failure.reserved");
+static_assert(__builtin_offsetof(Failure, code) == 0, "Failure.code");
+static_assert(__builtin_offsetof(Failure, awaited) == 4, "Failure.awaited");
+static_assert(__builtin_offsetof(Failure, step) == 8, "Failure.step");
+static_assert(__builtin_offsetof(Failure, block) == 12, "Failure.block");
+static_assert(__builtin_offsetof(Failure, thread) == 16, "Failure.thread");
+static_assert(__builtin_offsetof(Failure, slot) == 20, "Failure.slot");
+static_assert(__builtin_offsetof(Failure, reserved) == 24, "Failure.reserved");
 static_assert(__builtin_offsetof(Failure, epoch) == 32, "Failure.epoch");
 static_assert(__builtin_offsetof(Failure, observed) == 40, "Failure.observed");
 static_assert(__builtin_offsetof(Failure, unused) == 48, "Failure.unused");

@@ -14,18 +14,16 @@ struct Wait {
 
 PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awaited, uint32_t step,
                            uint64_t observed) {
+  if (compare_exchange_u32(&reinterpret_cast<State*>(c.state)->poisoned, 0, 1) != 0) return;
   Failure* f = reinterpret_cast<Failure*>(c.failure);
-  if (compare_exchange_u32(&f->claimed, 0, 1) == 0) {
-    f->awaited = awaited;
-    f->step = step;
-    f->block = block_id();
-    f->thread = thread_id();
-    f->slot = e.slot;
-    f->epoch = e.number;
-    f->observed = observed;
-    store_release_u32(&f->code, code);
-  }
-  store_relaxed_u32(&reinterpret_cast<State*>(c.state)->poisoned, 1);
+  f->awaited = awaited;
+  f->step = step;
+  f->block = block_id();
+  f->thread = thread_id();
+  f->slot = e.slot;
+  f->epoch = e.number;
+  f->observed = observed;
+  store_release_u32(&f->code, code);
 }
 
 // After many looks: is there still hope? Returns when the wait began, or 0 if it is given up.

@@ -61,10 +61,9 @@ declare! {
         pub reserved: [u32; 23],
     }
 
-    /// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up fills it.
+    /// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
+    /// the one that poisons the state, fills it: devices need not have atomics on the host's memory.
     pub struct Failure {
-        /// 0 until a thread takes it.
-        pub claimed: u32,
         /// Why, one of `code`; written last.
         pub code: u32,
         /// The awaited rank.
@@ -78,7 +77,7 @@ declare! {
         /// The slot that it looked at.
         pub slot: u32,
         /// Keeps what follows aligned.
-        pub reserved: u32,
+        pub reserved: [u32; 2],
         /// The call, as the device counts.
         pub epoch: u64,
         /// What it saw instead.
