@@ -299,7 +299,7 @@ enum Way {
 /// behind may be put on the device early, which it may where there is room for the blocks of both.
 fn shape(knobs: &Knobs, work: u64, limit: u64) -> (Shape, bool) {
     let threads = match knobs.threads {
-        0 => usual_threads(work),
+        0 => usual_threads(work, limit),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
@@ -309,13 +309,15 @@ fn shape(knobs: &Knobs, work: u64, limit: u64) -> (Shape, bool) {
 }
 
 /// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,
-/// docs/measurements.
-fn usual_threads(work: u64) -> u64 {
-    match work {
+/// docs/measurements. Where blocks are scarce they are larger, so that a thread has one unit of work and not two.
+fn usual_threads(work: u64, limit: u64) -> u64 {
+    let usual = match work {
         0..=2048 => 128,
         2049..=32768 => 256,
         _ => MAX_THREADS as u64,
-    }
+    };
+    let needed = work.div_ceil(limit).next_power_of_two();
+    needed.clamp(usual, MAX_THREADS as u64)
 }
 
 /// A vendor's failure during `step`.
@@ -325,4 +327,34 @@ pub(crate) fn vendor(step: &str, seq: u64, e: DeviceError) -> EnqueueError {
         other => ("the driver", other.to_string()),
     };
     EnqueueError::Vendor { step: step.to_owned(), seq, call, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: Knobs = Knobs { blocks: 0, threads: 0, early: true, push: 0 };
+
+    #[test]
+    fn launches_keep_within_their_limit() {
+        for limit in [1, 7, 16, 132] {
+            for work in [1, 128, 129, 2048, 8192, 100_000, u64::from(u32::MAX)] {
+                let (Shape { blocks, threads, .. }, early) = shape(&USUAL, work, limit);
+                assert!((1..=limit).contains(&u64::from(blocks)), "{work} in {limit}");
+                assert!((128..=MAX_THREADS as u32).contains(&threads) && threads % 32 == 0);
+                assert!(!early || u64::from(blocks) * 2 <= limit);
+                // Nobody has two units while a block could be larger.
+                let all = u64::from(blocks) * u64::from(threads);
+                assert!(all >= work || threads == MAX_THREADS as u32, "{work} in {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_says_how_a_launch_is_shaped() {
+        let knobs = Knobs { blocks: 4, threads: 100, early: false, push: 0 };
+        let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132);
+        assert_eq!((blocks, threads, early), (4, 128, false));
+        assert_eq!(shape(&knobs, 1, 2).0.blocks, 2);
+    }
 }
