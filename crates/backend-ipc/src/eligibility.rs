@@ -22,7 +22,7 @@ pub(crate) mod index {
 pub const DESCRIPTOR: Descriptor = Descriptor {
     id: "ipc",
     version: env!("CARGO_PKG_VERSION"),
-    settings: &["kernels", "lamport", "push", "stage"],
+    settings: &["kernels", "lamport", "p2p_cache", "push", "stage"],
     algorithms: &[
         Algorithm { name: "one_shot_push", eligibility: ALL_REDUCE, params: LAUNCH },
         Algorithm { name: "one_shot_pull", eligibility: ALL_REDUCE, params: LAUNCH },
@@ -41,7 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Algorithm {
             name: "reduce_scatter",
-            eligibility: Eligibility { reduce_dtypes: FLOATS, ..only(Op::ReduceScatter) },
+            eligibility: Eligibility { dtypes: FLOATS, ..only(Op::ReduceScatter) },
             params: PARTS,
         },
         Algorithm { name: "broadcast", eligibility: only(Op::Broadcast), params: PARTS },
@@ -89,7 +89,7 @@ const fn only(op: Op) -> Eligibility {
     Eligibility { ops: Ops::of(&[op]), ..BETWEEN_PEERS }
 }
 
-const ALL_REDUCE: Eligibility = Eligibility { reduce_dtypes: FLOATS, ..only(Op::AllReduce) };
+const ALL_REDUCE: Eligibility = Eligibility { dtypes: FLOATS, ..only(Op::AllReduce) };
 
 /// -0.0 marks an empty slot. Integers are out: the mark is a number to them. Whether a -0.0 survives
 /// depends on whether the call is small enough to come here: the bits follow the size.
