@@ -14,6 +14,8 @@ type Body = fn(&Stand, &Target);
 
 /// Says what a process is among others.
 const SEAT: &str = "CROSSOVER_TEST_SEAT";
+/// What it says where ranks are the process's threads.
+const THREADS: &str = "threads";
 /// How long a process may take. A group whose ranks wait for each other ends sooner.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Ranks of all tests share one device, whose blocks must all run at the same time.
@@ -64,7 +66,7 @@ pub fn as_threads(name: &str, target: &'static str, body: Body) {
     let target = Target::parse(target);
     match stand.seat() {
         Seat::Here if !stand.is_emulated() => {
-            await_all(vec![start(stand, name, "threads")]);
+            await_all(vec![start(stand, name, THREADS)]);
         }
         _ => body(stand, &target),
     }
@@ -115,12 +117,14 @@ fn start(stand: &Stand, name: &str, seat: &str) -> Started {
     if let Some(folder) = stand.kernels() {
         command.env(stand::KERNELS, folder);
     }
+    if seat == THREADS {
+        // Else streams of several ranks share a queue, where one's launch stands behind another's
+        // kernel, which waits for it. Processes have few enough each, and the device has not that many for all.
+        command.env("CUDA_DEVICE_MAX_CONNECTIONS", "32");
+    }
     let mut child = command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(SEAT, seat)
-        // Else streams of several ranks share a queue, where one's launch stands behind another's
-        // kernel, which waits for it.
-        .env("CUDA_DEVICE_MAX_CONNECTIONS", "32")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
