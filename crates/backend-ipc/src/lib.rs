@@ -19,6 +19,7 @@ mod kernels;
 mod launch;
 mod memory;
 mod parts;
+mod proof;
 mod rows;
 mod session;
 mod settings;

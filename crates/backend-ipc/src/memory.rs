@@ -17,6 +17,9 @@ use crate::board::{self, Board};
 /// Allocations are of whole units of this: a handle maps whole ones.
 const UNIT: u64 = 2 << 20; // size: what CUDA's driver maps at a time
 
+/// Bytes of the barrier's table that a probe writes: the words of two blocks.
+const PROBED: usize = 2 * MAX_WORLD * size_of::<u64>();
+
 /// This rank's own memory.
 pub(crate) struct Own {
     pub(crate) device: Device,
@@ -142,20 +145,20 @@ impl Own {
         self.pages.address() + Board::failure_at(rank)
     }
 
-    /// The words of block 0 in the barrier's table, which peers have written.
-    pub(crate) fn barrier_words(&self) -> Result<[u64; MAX_WORLD], DeviceError> {
-        let mut bytes = [0; MAX_WORLD * 8];
+    /// The words of blocks 0 and 1 in the barrier's table, which a probe has written.
+    pub(crate) fn probed(&self) -> Result<[[u64; MAX_WORLD]; 2], DeviceError> {
+        let mut bytes = [0; PROBED];
         self.arena.download(self.layout.barrier as usize, &mut bytes, &self.stream)?;
-        let mut words = [0; MAX_WORLD];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        let mut words = [[0; MAX_WORLD]; 2];
+        for (word, bytes) in words.as_flattened_mut().iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
         }
         Ok(words)
     }
 
     /// Wipes them.
-    pub(crate) fn clear_barrier_words(&self) -> Result<(), DeviceError> {
-        self.arena.upload(self.layout.barrier as usize, &[0; MAX_WORLD * 8], &self.stream)
+    pub(crate) fn wipe_probed(&self) -> Result<(), DeviceError> {
+        self.arena.upload(self.layout.barrier as usize, &[0; PROBED], &self.stream)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an operator can set for this backend: `ipc.push`, `ipc.lamport` and `ipc.stage`, the bytes
-//! of memory that protocols have, and `ipc.kernels`, the folder of kernel images. Larger messages travel in
-//! pieces of those sizes.
+//! of memory that protocols have, `ipc.kernels`, the folder of kernel images, and `ipc.p2p_cache`, the folder in
+//! which is remembered what was found out of devices that use one another's memory. Larger messages travel in pieces
+//! of those sizes.
 
 use std::path::PathBuf;
 
@@ -34,6 +35,18 @@ pub(crate) fn kernels(settings: &BackendSettings) -> Option<PathBuf> {
     settings.get("ipc.kernels").map(PathBuf::from)
 }
 
+/// `ipc.p2p_cache`: a folder, or `none`.
+pub(crate) fn p2p_cache(settings: &BackendSettings) -> Result<Option<PathBuf>, StepError> {
+    match settings.get("ipc.p2p_cache") {
+        None | Some("none") => Ok(None),
+        Some(folder) if folder.starts_with('/') => Ok(Some(PathBuf::from(folder))),
+        Some(other) => Err(StepError(format!(
+            "setting ipc.p2p_cache is `{other}`: it must be the path of a folder from the root, or \
+             `none`"
+        ))),
+    }
+}
+
 fn size(settings: &BackendSettings, key: &str, default: u64) -> Result<u64, StepError> {
     let Some(text) = settings.get(key) else { return Ok(default) };
     match bytes(text) {
@@ -56,6 +69,19 @@ fn bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_is_a_folder_or_none() {
+        let read = |text: &str| {
+            let values = [("ipc.p2p_cache".to_owned(), text.to_owned())].into();
+            p2p_cache(&BackendSettings { values, ..BackendSettings::default() })
+        };
+        assert_eq!(p2p_cache(&BackendSettings::default()), Ok(None));
+        assert_eq!(read("none"), Ok(None));
+        assert_eq!(read("/var/cache/crossover"), Ok(Some("/var/cache/crossover".into())));
+        let why = read("cache").expect_err("it depends on where a rank was started").0;
+        assert!(why.starts_with("setting ipc.p2p_cache is `cache`: it must be"), "{why}");
+    }
 
     #[test]
     fn sizes_are_powers_of_two_with_a_unit() {

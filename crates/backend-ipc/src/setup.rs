@@ -11,12 +11,12 @@ use crossover_core::agreement::{Here, Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 use crossover_device::device::Device;
-use crossover_device::module::Shape;
-use crossover_kernel_abi::{Arena, Common, MAX_WORLD, ProbeArgs, Room};
+use crossover_kernel_abi::{Arena, Common, MAX_WORLD, Room};
 
 use crate::board::Board;
 use crate::kernels::Kernels;
 use crate::memory::{Offer, Own, Reached};
+use crate::proof;
 use crate::rows::Rows;
 use crate::session::{Group, IpcSession};
 use crate::settings;
@@ -31,9 +31,13 @@ impl Backend for Ipc {
         facts: &GroupFacts,
     ) -> Result<Ready<'g>, SetupError> {
         let room = agree_on_room(setup)?;
+        let cache = setup.read("read ipc.p2p_cache", settings::p2p_cache)?;
+        proof::ask_platform(setup)?;
         let folder = setup.read("read ipc.kernels", |s| Ok(settings::kernels(s)))?;
         let world = setup.world();
         let device = setup.step("open its device and load its kernels", folder, open)?;
+        let (asked, device) = device.map(|opened| (opened.device.clone(), opened)).unzip();
+        let asked = proof::ask(setup, asked, cache)?;
         let (counted, device) = device.map(count_blocks).unzip();
         let counted =
             setup.exchange("count the blocks that its device holds", counted, |_, counted| {
@@ -68,7 +72,7 @@ impl Backend for Ipc {
         let session = setup.step("map its peers' arenas", own, move |here, made| {
             reach(here, world, &blocks, made, &offers)
         })?;
-        let session = prove(setup, session, nonce)?;
+        let session = proof::prove(setup, session, asked, nonce)?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
         Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
     }
@@ -207,43 +211,6 @@ fn reach(
     let kernels = Arc::new(kernels);
     let group = Group { rank, world, common, kernels, own, rows };
     Ok(IpcSession { group, peers, liveness, deadline, history: 0, parted: false })
-}
-
-/// Every rank leaves a mark with every other, by a kernel's stores; each owner then looks into its own
-/// memory. A driver's word that peers can be reached is not enough.
-fn prove<'g>(
-    setup: &mut Setup<'g>,
-    session: Local<IpcSession>,
-    nonce: u64,
-) -> Result<Local<IpcSession>, SetupError> {
-    let session = setup.step("write into its peers' memory", session, move |_, session| {
-        let Group { own, kernels, common, rank, .. } = &session.group;
-        let args =
-            ProbeArgs { common: *common, barrier: own.layout.barrier, mark: mark(nonce, *rank) };
-        let shape = Shape { blocks: 1, threads: 32, programmatic: false };
-        // SAFETY: the kernel takes these arguments, and all arenas are mapped.
-        unsafe { kernels.probe.launch(shape, args.as_bytes(), own.stream.raw()) }
-            .and_then(|()| own.stream.synchronize())
-            .map_err(StepError::new)?;
-        Ok(session)
-    })?;
-    let session =
-        setup.step("find its peers' marks in its memory", session, move |_, session| {
-            let words = session.group.own.barrier_words().map_err(StepError::new)?;
-            let wrong = (0..session.group.world).find(|r| words[*r as usize] != mark(nonce, *r));
-            match wrong {
-                None => Ok(session),
-                Some(peer) => Err(StepError(format!(
-                    "what rank {peer} wrote into it by its device did not arrive (saw {:#x}): peer \
-                 access between their devices does not work, whatever the driver says",
-                    words[peer as usize]
-                ))),
-            }
-        })?;
-    setup.step("wipe the marks", session, |_, session| {
-        session.group.own.clear_barrier_words().map_err(StepError::new)?;
-        Ok(session)
-    })
 }
 
 fn mark(nonce: u64, rank: u32) -> u64 {
