@@ -10,6 +10,8 @@
 // What is hardly ever run: a call, so that it takes no room in the instruction cache and no register of the rest.
 #define PLATFORM_COLD static __device__ __noinline__
 #define PLATFORM_SHARED __shared__
+// What a kernel wrote is visible to the whole system when it has ended.
+#define PLATFORM_KERNEL_END_RELEASES true
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) \
   extern "C" __global__ void __launch_bounds__(MAX_THREADS, 1) NAME(const __grid_constant__ ARGS args)
 

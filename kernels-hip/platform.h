@@ -21,6 +21,8 @@
 // What is hardly ever run. Calls need a stack on these devices, so it is in line all the same.
 #define PLATFORM_COLD PLATFORM_DEVICE
 #define PLATFORM_SHARED __attribute__((shared))
+// A kernel may end with a release to its device alone, which has several L2 caches.
+#define PLATFORM_KERNEL_END_RELEASES false
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) \
   extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, MAX_THREADS))) void NAME(const ARGS args)
 

@@ -17,25 +17,31 @@ constexpr uint32_t STEP_LAMPORT = 0x5;
 constexpr uint32_t ROW_NOT_COMMITTED = 0x0;
 constexpr uint32_t ROW_STAGED = 0x1;
 
-// What a rank's kernels remember from call to call, in device memory that nobody else writes. The first
-// 32 bytes are read by every thread, in two loads; the last block to arrive advances them.
+// What a rank's kernels remember from call to call, in device memory that nobody else writes. Read by every
+// thread, 16 bytes at a time; the last block to arrive advances it.
 struct State {
   uint64_t epoch;
-  uint32_t slot;
+  uint32_t flag;
   uint32_t poisoned;
   uint32_t lamport_slot;
   uint32_t lamport_dirty[3];
+  uint32_t slot;
+  uint32_t share_flag;
+  uint32_t share_slot;
   uint32_t arrived;
-  uint32_t reserved[23];
+  uint32_t reserved[20];
 };
 static_assert(sizeof(State) == 128, "State");
 static_assert(__builtin_offsetof(State, epoch) == 0, "State.epoch");
-static_assert(__builtin_offsetof(State, slot) == 8, "State.slot");
+static_assert(__builtin_offsetof(State, flag) == 8, "State.flag");
 static_assert(__builtin_offsetof(State, poisoned) == 12, "State.poisoned");
 static_assert(__builtin_offsetof(State, lamport_slot) == 16, "State.lamport_slot");
 static_assert(__builtin_offsetof(State, lamport_dirty) == 20, "State.lamport_dirty");
-static_assert(__builtin_offsetof(State, arrived) == 32, "State.arrived");
-static_assert(__builtin_offsetof(State, reserved) == 36, "State.reserved");
+static_assert(__builtin_offsetof(State, slot) == 32, "State.slot");
+static_assert(__builtin_offsetof(State, share_flag) == 36, "State.share_flag");
+static_assert(__builtin_offsetof(State, share_slot) == 40, "State.share_slot");
+static_assert(__builtin_offsetof(State, arrived) == 44, "State.arrived");
+static_assert(__builtin_offsetof(State, reserved) == 48, "State.reserved");
 
 // Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
 // the one that poisons the state, fills it: devices need not have atomics on the host's memory.
@@ -45,7 +51,7 @@ struct Failure {
   uint32_t step;
   uint32_t block;
   uint32_t thread;
-  uint32_t slot;
+  uint32_t flag;
   uint32_t reserved[2];
   uint64_t epoch;
   uint64_t observed;
@@ -57,7 +63,7 @@ static_assert(__builtin_offsetof(Failure, awaited) == 4, "Failure.awaited");
 static_assert(__builtin_offsetof(Failure, step) == 8, "Failure.step");
 static_assert(__builtin_offsetof(Failure, block) == 12, "Failure.block");
 static_assert(__builtin_offsetof(Failure, thread) == 16, "Failure.thread");
-static_assert(__builtin_offsetof(Failure, slot) == 20, "Failure.slot");
+static_assert(__builtin_offsetof(Failure, flag) == 20, "Failure.flag");
 static_assert(__builtin_offsetof(Failure, reserved) == 24, "Failure.reserved");
 static_assert(__builtin_offsetof(Failure, epoch) == 32, "Failure.epoch");
 static_assert(__builtin_offsetof(Failure, observed) == 40, "Failure.observed");

@@ -11,26 +11,34 @@ PLATFORM_DEVICE uint64_t* barrier_word(uint64_t arena, uint64_t table, uint32_t 
 }
 
 // What this block wrote before, every peer's block sees after; `nth` counts the barriers of the call from 0. `wrote`: did
-// this kernel write what peers read behind it? What earlier kernels wrote is visible without a release.
+// this kernel write what peers read behind it? What earlier kernels wrote needs no release where the end of a kernel is one; and
+// what a peer is to leave alone after the barrier has been read before it, since what was read has been used.
+//
+// Where a thread of the block gave up at the first barrier, the second is not raised: what the block has reduced since is
+// nobody else's.
 PLATFORM_DEVICE void meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
                           bool wrote) {
+  PLATFORM_SHARED uint32_t gave_up;
+  if (nth == 0 && thread_id() == 0) gave_up = 0;
 #ifndef SABOTAGE_NO_BARRIER
   block_barrier();
 #endif
   const uint32_t peer = thread_id();
-  if (peer < c.world && peer != c.rank) {
+  if (peer < c.world && peer != c.rank && !(nth > 0 && gave_up)) {
     const uint64_t value = e.number * BARRIERS + nth;
     uint64_t* theirs = barrier_word(c.arenas[peer], table, c.rank);
 #ifdef SABOTAGE_RELAXED_FLAG
-    wrote = false;
-#endif
-    if (wrote) store_release_u64(theirs, value);
+    store_relaxed_u64(theirs, value);
+#else
+    if (wrote || !PLATFORM_KERNEL_END_RELEASES) store_release_u64(theirs, value);
     else store_relaxed_u64(theirs, value);
+#endif
     const uint64_t* mine = barrier_word(c.arenas[c.rank], table, peer);
     uint64_t seen;
     while (int64_t((seen = load_acquire_u64(mine)) - value) < 0) {
       if (!look_again(wait, c, e, peer, step, seen)) break;
     }
+    if (nth == 0 && wait.given_up) gave_up = 1;
   }
   block_barrier();
 }

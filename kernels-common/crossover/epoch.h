@@ -6,11 +6,9 @@
 
 struct Epoch {
   uint64_t number;
-  uint32_t slot;      // of three, for data beside flags
+  uint32_t flag;      // beside data of this call, if it pushes
   uint32_t poisoned;  // a kernel before this one gave up
 
-  // The word beside data. Never 0, which is what a cleared place holds.
-  PLATFORM_DEVICE_MEMBER uint32_t flag() const { return uint32_t(number); }
   // Of two, for staged data behind a barrier.
   PLATFORM_DEVICE_MEMBER uint32_t parity() const { return uint32_t(number) & 1; }
 };
@@ -19,7 +17,7 @@ PLATFORM_DEVICE Epoch read_epoch(const Common& c) {
   const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state));
   Epoch e;
   e.number = uint64_t(p.w[0]) | uint64_t(p.w[1]) << 32;
-  e.slot = p.w[2];
+  e.flag = p.w[2];
   e.poisoned = p.w[3];
   return e;
 }
@@ -38,10 +36,12 @@ PLATFORM_DEVICE uint32_t say_arrived(const Common& c) {
 PLATFORM_DEVICE bool advance(const Common& c, const Epoch& e, uint32_t arrived) {
   if (arrived != grid_size()) return false;
   State* state = reinterpret_cast<State*>(c.state);
-  const uint64_t next = e.number + 1;
-  // 0 marks a cleared place: it is skipped. Parity must keep turning, and two is even.
-  store_relaxed_u64(&state->epoch, uint32_t(next) == 0 ? next + 2 : next);
-  store_relaxed_u32(&state->slot, e.slot == 2 ? 0 : e.slot + 1);
+  store_relaxed_u64(&state->epoch, e.number + 1);
   store_relaxed_u32(&state->arrived, 0);
   return true;
 }
+
+// 0 marks a cleared place: no flag is.
+PLATFORM_DEVICE uint32_t next_flag(uint32_t flag) { return flag + 1 == 0 ? 1 : flag + 1; }
+
+PLATFORM_DEVICE uint32_t next_of_three(uint32_t slot) { return slot == 2 ? 0 : slot + 1; }

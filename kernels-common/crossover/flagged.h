@@ -1,9 +1,10 @@
 // Data beside its flag: eight bytes of payload travel as two atoms of 64 bits, each half payload, half flag. An atom
 // arrives whole, so a flag that has come vouches for its payload: no barrier, no fence, no reserved value.
 //
-// Three slots in rotation. In call k a rank writes slot k mod 3 of its peers; the first to write there again is a peer in
-// call k+3, which has finished k+2, for which this rank had to finish k+1 and so to have read k. A flag is the low half of
-// the call's number and so comes again after 2^32 calls: `scrub` clears every place long before.
+// Three slots in rotation, of calls that push. In such a call a rank writes the slot of its peers that is due; the first
+// to write there again is a peer three such calls later, which has finished the second, for which this rank had to finish the first
+// and so to have read its slot of this one. A flag counts such calls and so comes again after 2^32 of them: `scrub` clears
+// every place long before, in some 12,000 calls where a place has 1 MiB.
 #pragma once
 #include <crossover/numerics.h>
 #include <crossover/tensor.h>
@@ -23,12 +24,38 @@ struct Slot {
   }
 };
 
-PLATFORM_DEVICE Slot flagged_slot(const Common& c, const Epoch& e, uint64_t region, uint64_t place) {
+// What the state says of the slots of calls that push.
+struct Slots {
+  uint32_t slot;
+  uint32_t share_flag;
+  uint32_t share_slot;
+};
+
+PLATFORM_DEVICE Slots read_slots(const Common& c) {
+  const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state + 32));
+  return Slots{p.w[0], p.w[1], p.w[2]};
+}
+
+PLATFORM_DEVICE Slot slot_of(const Common& c, uint32_t slot, uint64_t region, uint64_t place) {
 #ifdef SABOTAGE_ONE_SLOT
   return Slot{region, place};
 #else
-  return Slot{region + e.slot * (c.world * place * 2), place};
+  return Slot{region + slot * (c.world * place * 2), place};
 #endif
+}
+
+// For the thread that advances the epoch of a call that pushed.
+PLATFORM_DEVICE void advance_push(const Common& c, const Epoch& e, const Slots& s) {
+  State* state = reinterpret_cast<State*>(c.state);
+  store_relaxed_u32(&state->flag, next_flag(e.flag));
+  store_relaxed_u32(&state->slot, next_of_three(s.slot));
+}
+
+// And of one that pushed shares.
+PLATFORM_DEVICE void advance_shares(const Common& c, const Slots& s) {
+  State* state = reinterpret_cast<State*>(c.state);
+  store_relaxed_u32(&state->share_flag, next_flag(s.share_flag));
+  store_relaxed_u32(&state->share_slot, next_of_three(s.share_slot));
 }
 
 PLATFORM_DEVICE Line flagged(uint64_t payload, uint32_t flag) {
@@ -61,7 +88,7 @@ PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Slot& slo
     const uint64_t bytes = a.send_bytes[peer], part = a.input + a.send_at[peer];
     for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
       store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)),
-                         flagged(load_unit8(part, i, bytes), e.flag()));
+                         flagged(load_unit8(part, i, bytes), e.flag));
     }
   }
 }
@@ -69,9 +96,8 @@ PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Slot& slo
 // Line `i` of `COUNT` ranks from `base` on, once those that are peers have come. All are loaded before one is looked at,
 // so that they cost one trip and not one each; this rank's own place is loaded for nothing, since a branch would part them.
 template <uint32_t N, uint32_t COUNT>
-PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint32_t base, uint64_t i,
-                             uint32_t step, Line* lines) {
-  const uint32_t flag = e.flag();
+PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint32_t flag, uint32_t base,
+                             uint64_t i, uint32_t step, Line* lines) {
   for (;;) {
 #pragma unroll
     for (uint32_t n = 0; n < COUNT; ++n) {
@@ -93,20 +119,19 @@ PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const 
   }
 }
 
-// Lines that a call clears of the slot that the call before it used, which nobody writes before the next one has
-// begun. Regions of up to 2^32 lines are clean long before their flags come again.
-constexpr uint64_t SCRUBBED = 32;
+// Lines that a call clears in every rank's place of the slot that the call before used, which nobody writes before the
+// next one has begun.
+constexpr uint32_t SCRUBBED = 32;
 
-// `place` is a power of two, and so are its lines; an odd number of ranks is why each rank's place is scrubbed in turn.
-PLATFORM_DEVICE void scrub(const Common& c, const Epoch& e, uint64_t region, uint64_t place) {
+// `flag` counts the calls of this region, and `slot` is the one of this call. A place has a power of two of lines and there are
+// three slots, so that all lines of all slots have their turn.
+PLATFORM_DEVICE void scrub(const Common& c, uint32_t flag, uint32_t slot, uint64_t region, uint64_t place) {
 #ifndef SABOTAGE_NO_SCRUB
   if (block_id() != 0 || thread_id() >= SCRUBBED) return;
-  const uint32_t before = e.slot == 0 ? 2 : e.slot - 1;
-  const Slot slot{region + before * (c.world * place * 2), place};
-  const uint64_t lines = place / LINE_BYTES;
-  const uint64_t i = (e.number * SCRUBBED + thread_id()) & (lines - 1);
+  const Slot before = slot_of(c, slot == 0 ? 2 : slot - 1, region, place);
+  const uint64_t i = (uint64_t(flag) * SCRUBBED + thread_id()) & (place / LINE_BYTES - 1);
   for (uint32_t sender = 0; sender < c.world; ++sender) {
-    store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[c.rank], sender, i)), Line{{0, 0}});
+    store_line_relaxed(reinterpret_cast<void*>(before.line(c.arenas[c.rank], sender, i)), Line{{0, 0}});
   }
 #endif
 }
@@ -121,7 +146,7 @@ PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& 
   for (uint32_t base = 0; base < N; base += COUNT) {
     if (!has_rank<N>(c, base)) break;
     Line lines[COUNT];
-    collect<N, COUNT>(wait, c, e, slot, base, i, STEP_DATA, lines);
+    collect<N, COUNT>(wait, c, e, slot, e.flag, base, i, STEP_DATA, lines);
 #pragma unroll
     for (uint32_t n = 0; n < COUNT; ++n) {
       const uint64_t payload = base + n == c.rank ? own : payload_of(lines[n]);

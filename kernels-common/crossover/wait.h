@@ -20,7 +20,7 @@ PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awa
   f->step = step;
   f->block = block_id();
   f->thread = thread_id();
-  f->slot = e.slot;
+  f->flag = e.flag;
   f->epoch = e.number;
   f->observed = observed;
   store_release_u32(&f->code, code);

@@ -14,6 +14,8 @@
 // A block is an OS thread, and its fibres stay on it.
 #define PLATFORM_SHARED static thread_local
 
+// The C++ memory model knows no kernels.
+#define PLATFORM_KERNEL_END_RELEASES false
 #define PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) PLATFORM_KERNEL_NAMED(NAME, ARGS, MAX_THREADS)
 #define PLATFORM_KERNEL_NAMED(NAME, ARGS, MAX_THREADS)                                   \
   extern "C" void NAME(const ARGS &args);                                               \

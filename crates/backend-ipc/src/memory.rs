@@ -77,7 +77,7 @@ impl Own {
                 device.fill(from, LAMPORT_EMPTY, words as usize, stream.raw())?;
             }
             stream.synchronize()?;
-            state.upload(0, State { epoch: 1, ..State::ZERO }.as_bytes(), &stream)?;
+            state.upload(0, State::FIRST.as_bytes(), &stream)?;
             // SAFETY: mapped for as long as the board lives, which this keeps.
             let pages = unsafe { HostPages::register(&device, board.address(), board::BYTES)? };
             Ok(Own { device: device.clone(), layout, arena, state, pages, stream, board })
@@ -94,7 +94,7 @@ impl Own {
     pub(crate) fn offer(&self) -> Result<Offer, StepError> {
         let handle = match self.arena.share().map_err(StepError::new)? {
             Share::Handle(handle) => handle,
-            Share::Descriptor(_) => unreachable!("plain memory is shared by handle"),
+            Share::Descriptor(_) => return Err(StepError::new("its arena can be shared by descriptor alone")),
         };
         Ok(Offer {
             process: process(),

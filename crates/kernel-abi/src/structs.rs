@@ -41,13 +41,13 @@ pub mod step {
 }
 
 declare! {
-    /// What a rank's kernels remember from call to call, in device memory that nobody else writes. The first
-    /// 32 bytes are read by every thread, in two loads; the last block to arrive advances them.
+    /// What a rank's kernels remember from call to call, in device memory that nobody else writes. Read by every
+    /// thread, 16 bytes at a time; the last block to arrive advances it.
     pub struct State {
-        /// Number of the call, the same on every rank; starts at 1. Its low half is the flag beside data and is never 0.
+        /// Number of the call, the same on every rank; starts at 1.
         pub epoch: u64,
-        /// Which of three slots of data with flags the call uses.
-        pub slot: u32,
+        /// The flag beside data: calls that push so far, the same on every rank; starts at 1, and is never 0.
+        pub flag: u32,
         /// Not 0: a kernel gave up. Those behind it end at once.
         pub poisoned: u32,
         /// Which of three slots the next Lamport call uses. It turns by itself: such a call clears what the one before it
@@ -55,10 +55,16 @@ declare! {
         pub lamport_slot: u32,
         /// Packs of each rank that are dirty in each Lamport slot.
         pub lamport_dirty: [u32; 3],
+        /// Which of three slots the next call that pushes uses.
+        pub slot: u32,
+        /// The flag beside reduced shares: calls that push them so far; starts at 1, and is never 0.
+        pub share_flag: u32,
+        /// Which of three slots of shares the next such call uses.
+        pub share_slot: u32,
         /// Blocks of the running call that have read the above.
         pub arrived: u32,
         /// Keeps the size a multiple of a cache line.
-        pub reserved: [u32; 23],
+        pub reserved: [u32; 20],
     }
 
     /// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
@@ -74,8 +80,8 @@ declare! {
         pub block: u32,
         /// The thread that waited.
         pub thread: u32,
-        /// The slot that it looked at.
-        pub slot: u32,
+        /// The flag of the call.
+        pub flag: u32,
         /// Keeps what follows aligned.
         pub reserved: [u32; 2],
         /// The call, as the device counts.
@@ -172,4 +178,9 @@ declare! {
         /// Where each rank stages the part for this one.
         pub fetch_at: [u64; 16],
     }
+}
+
+impl State {
+    /// Before the first call.
+    pub const FIRST: State = State { epoch: 1, flag: 1, share_flag: 1, ..State::ZERO };
 }

@@ -15,20 +15,21 @@ PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
   // On its way together with the state.
   const uint64_t mine = first < lines ? load_unit8(a.input, first, a.bytes) : 0;
   const Epoch e = read_epoch(c);
+  const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = flagged_slot(c, e, a.region, a.place);
+  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
   for (uint64_t i = first; i < lines; i += stride) {
     const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
-    push_to_all<N>(c, slot, i, flagged(own, e.flag()));
+    push_to_all<N>(c, slot, i, flagged(own, e.flag));
   }
-  scrub(c, e, a.region, a.place);
+  scrub(c, e.flag, slots.slot, a.region, a.place);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint64_t i = first; i < lines; i += stride) {
     const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
     store_unit8(a.output, i, a.bytes, reduce_lines<T, Op, N>(wait, c, e, slot, i, own));
   }
-  advance(c, e, arrived);
+  if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
 REDUCTION_ENTRIES(one_shot_push, AllReduceArgs)

@@ -20,12 +20,13 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
   // On its way together with the state.
   const uint64_t mine = first < lines ? load_unit8(part, first, bytes) : 0;
   const Epoch e = read_epoch(c);
+  const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = flagged_slot(c, e, a.region, a.place);
+  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
   for (uint64_t i = first; i < lines; i += stride) {
-    push_to_all<N>(c, slot, i, flagged(i == first ? mine : load_unit8(part, i, bytes), e.flag()));
+    push_to_all<N>(c, slot, i, flagged(i == first ? mine : load_unit8(part, i, bytes), e.flag));
   }
-  scrub(c, e, a.region, a.place);
+  scrub(c, e.flag, slots.slot, a.region, a.place);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint64_t i = first; i < lines; i += stride) {
@@ -34,7 +35,7 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
     for (uint32_t base = 0; base < N; base += COUNT) {
       if (!has_rank<N>(c, base)) break;
       Line come[COUNT];
-      collect<N, COUNT>(wait, c, e, slot, base, i, STEP_DATA, come);
+      collect<N, COUNT>(wait, c, e, slot, e.flag, base, i, STEP_DATA, come);
 #pragma unroll
       for (uint32_t n = 0; n < COUNT; ++n) {
         const uint32_t rank = base + n;
@@ -43,7 +44,7 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
       }
     }
   }
-  advance(c, e, arrived);
+  if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
 // Parts may differ, and be empty.
@@ -53,12 +54,13 @@ PLATFORM_DEVICE void push_each(const PartsArgs& a) {
   if (c.early) let_next_kernel_start();
   const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
+  const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = flagged_slot(c, e, a.region, a.place);
+  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
   push_parts(c, e, slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
   copy_own_part(a, first, stride);
-  scrub(c, e, a.region, a.place);
+  scrub(c, e.flag, slots.slot, a.region, a.place);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint32_t peer = 0; peer < c.world; ++peer) {
@@ -66,12 +68,12 @@ PLATFORM_DEVICE void push_each(const PartsArgs& a) {
     const uint64_t bytes = a.receive_bytes[peer], to = a.output + a.receive_at[peer];
     for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
       Line come;
-      collect<ANY, 1>(wait, c, e, slot, peer, i, STEP_DATA, &come);
+      collect<ANY, 1>(wait, c, e, slot, e.flag, peer, i, STEP_DATA, &come);
       store_unit8(to, i, bytes, payload_of(come));
     }
   }
   if (a.tokens) await_tokens(wait, c, e, a.barrier);
-  advance(c, e, arrived);
+  if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
 PLATFORM_KERNEL(gather_push_2, PartsArgs, MAX_THREADS) { gather_push<2>(args); }

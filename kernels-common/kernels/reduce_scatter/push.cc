@@ -13,11 +13,12 @@ PLATFORM_DEVICE void reduce_scatter_push(const PartsArgs& a) {
   if (c.early) let_next_kernel_start();
   const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
+  const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = flagged_slot(c, e, a.region, a.place);
+  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
   push_parts(c, e, slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
-  scrub(c, e, a.region, a.place);
+  scrub(c, e.flag, slots.slot, a.region, a.place);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
   const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank];
@@ -25,7 +26,7 @@ PLATFORM_DEVICE void reduce_scatter_push(const PartsArgs& a) {
     store_unit8(a.output, i, bytes, reduce_lines<T, Op, N>(wait, c, e, slot, i, load_unit8(part, i, bytes)));
   }
   if (a.tokens) await_tokens(wait, c, e, a.barrier);
-  advance(c, e, arrived);
+  if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
 REDUCTION_ENTRIES(reduce_scatter_push, PartsArgs)

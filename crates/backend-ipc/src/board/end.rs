@@ -40,9 +40,9 @@ impl Fault {
             step::LAMPORT => "Lamport data",
             _ => "something unknown",
         };
-        let Failure { block, thread, slot, epoch, observed, .. } = self.where_;
+        let Failure { block, thread, flag, epoch, observed, .. } = self.where_;
         format!(
-            "ipc, {what} (epoch {epoch}, slot {slot}, block {block}, thread {thread}, saw {observed:#x})"
+            "ipc, {what} (epoch {epoch}, flag {flag:#x}, block {block}, thread {thread}, saw {observed:#x})"
         )
     }
 }

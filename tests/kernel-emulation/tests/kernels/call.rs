@@ -205,7 +205,7 @@ impl Prepared {
     /// An input may be overwritten as soon as the call has ended on its rank, wherever the others are.
     fn overwrite_inputs(&self, group: &mut Group) {
         for rank in 0..group.setup.world {
-            if group.setup.overwrites && !self.call.in_place {
+            if !self.call.in_place {
                 group.scenario.load(rank, self.inputs[rank], &[!MARK; 16], &[]);
             }
         }

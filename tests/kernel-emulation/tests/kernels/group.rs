@@ -23,8 +23,6 @@ pub(crate) struct Setup {
     /// A flag that lines of all slots hold from long ago.
     pub(crate) stale_flag: u32,
     pub(crate) budget: Duration,
-    /// Does the host overwrite inputs once a call has ended on its rank?
-    pub(crate) overwrites: bool,
 }
 
 impl Setup {
@@ -37,7 +35,6 @@ impl Setup {
             threads: 16,
             stale_flag: 0,
             budget: BUDGET,
-            overwrites: true,
         }
     }
 }
@@ -65,7 +62,16 @@ impl Group {
         let arenas = buffers(arena.bytes);
         let states = buffers(size_of::<State>() as u64);
         let hosts = buffers(HOST_BYTES as u64);
-        let state = State { epoch: setup.epoch, slot: (setup.epoch % 3) as u32, ..State::ZERO };
+        // Flags count calls of their own; in tests they begin with the calls' number, and are never 0.
+        let (flag, slot) = ((setup.epoch as u32).max(1), (setup.epoch % 3) as u32);
+        let state = State {
+            epoch: setup.epoch,
+            flag,
+            slot,
+            share_flag: flag,
+            share_slot: slot,
+            ..State::FIRST
+        };
         let content = content(&arena, setup.stale_flag);
         for rank in 0..setup.world {
             scenario.load(rank, start(arenas[rank]), &content, &[]);

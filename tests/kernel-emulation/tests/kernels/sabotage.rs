@@ -81,6 +81,6 @@ fn one_stage_instead_of_two() {
 #[test]
 fn flags_of_long_ago_that_stay() {
     is_caught("SABOTAGE_NO_SCRUB", "one_shot_push", |seed| {
-        stale_lines(setup(3, seed), Way::OneShotPush)
+        stale_lines(setup(3, seed), Way::OneShotPush, None)
     });
 }

@@ -3,7 +3,6 @@
 use crossover_kernel_emulation::compile::{Make, common_kernels};
 use crossover_kernel_emulation::scenario::Verdict;
 
-use crate::call::Way;
 use crate::common::{build, scratch};
 use crate::group::Setup;
 use crate::suite::{KINDS, scenario};
@@ -14,12 +13,7 @@ fn nothing_races() {
     let Some(program) = build(Make::SanitizedProgram, &kernels, &[]) else { return };
     for (at, kind) in KINDS.iter().enumerate() {
         for world in [2, 3] {
-            // The barrier behind which an input may be overwritten releases nothing: what must come before
-            // are reads, and a block's barrier waits for them. That is a rule of devices, not of C++, so
-            // the sanitizer would not accept it.
-            let overwrites = kind.1 != Way::OneShotPullRow;
-            let setup = Setup { overwrites, ..Setup::new(world, at as u64) };
-            let scenario = scenario(setup, Some(*kind));
+            let scenario = scenario(Setup::new(world, at as u64), Some(*kind));
             let outcome = scenario.play_sanitized(&program, &scratch("suite"));
             let outcome = outcome.expect("the program runs");
             assert_eq!(outcome.verdict, Verdict::Done, "{kind:?} {world}: {}", outcome.report);

@@ -111,8 +111,9 @@ pub(crate) fn scenario(mut setup: Setup, kind: Option<(Op, Way)>) -> Scenario {
 }
 
 /// Places full of lines that bear the flag of a call that is to come, as lines of 2^32 calls ago do; and
-/// calls that are so small that they overwrite hardly any of them, until one needs all places.
-pub(crate) fn stale_lines(mut setup: Setup, way: Way) -> Scenario {
+/// calls that are so small that they overwrite hardly any of them, until one needs all places. After every
+/// second of them there is a call of another way, if one is given.
+pub(crate) fn stale_lines(mut setup: Setup, way: Way, between: Option<Way>) -> Scenario {
     const SMALL: u32 = 14;
     setup.epoch = 9;
     setup.threads = 32;
@@ -130,7 +131,12 @@ pub(crate) fn stale_lines(mut setup: Setup, way: Way) -> Scenario {
         early: false,
         values: Values::Rough,
     };
-    let mut calls = vec![call; SMALL as usize];
+    let mut calls = Vec::new();
+    for nth in 0..SMALL {
+        calls.push(call);
+        let other = between.filter(|_| nth % 2 == 1);
+        calls.extend(other.map(|way| Call { way, ..call }));
+    }
     calls.push(Call { count: ROOM.push as usize / 4, ..call });
     let mut group = Group::new(setup);
     add_back_to_back(&calls, &mut group);
@@ -193,7 +199,9 @@ fn flags_of_long_ago_are_scrubbed_before_they_come_again() {
     let kernels = common_kernels().expect("the sources can be listed");
     let Some(image) = image(&kernels, &[]) else { return };
     for way in [Way::OneShotPush, Way::TwoShotPush] {
-        let outcome = stale_lines(Setup::new(3, 1), way).play(&image);
-        assert_eq!(outcome.verdict, Verdict::Done, "{way:?}: {}", outcome.report);
+        for between in [None, Some(Way::OneShotPull), Some(Way::TwoShotPull)] {
+            let outcome = stale_lines(Setup::new(3, 1), way, between).play(&image);
+            assert_eq!(outcome.verdict, Verdict::Done, "{way:?} {between:?}: {}", outcome.report);
+        }
     }
 }
