@@ -115,12 +115,12 @@ impl Enqueue<'_> {
                 // One shot writes its output while peers may read its input.
                 Mode::Graph if is_pull => {
                     let must_stage = family == Reduction::OneShotPull && input == output;
-                    self.group.rows().take(input, must_stage)
+                    self.group.rows().take(input, bytes, must_stage)
                 }
                 _ => 0,
             };
             let work = bytes.div_ceil(unit).div_ceil(share);
-            let (shape, early) = shape(knobs, work, kernel.blocks);
+            let (shape, early) = shape(knobs, work, kernel.blocks, self.group.shared);
             let args = AllReduceArgs {
                 common: self.common(early),
                 input,
@@ -198,8 +198,9 @@ impl Enqueue<'_> {
         let mut from = 0;
         while from < largest {
             let piece = whole.piece(from, most);
-            let unit = if region == layout.stage { 16 } else { 8 };
-            let (shape, early) = shape(knobs, piece.largest().div_ceil(unit), kernel.blocks);
+            let unit = if region == layout.push { 8 } else { 16 };
+            let work = piece.largest().div_ceil(unit);
+            let (shape, early) = shape(knobs, work, kernel.blocks, self.group.shared);
             let args = self.parts_args(&whole, &piece, from, early, region, place);
             // SAFETY: passed on as it is; the kernel takes these arguments.
             unsafe { self.launch(kernel, shape, args.as_bytes())? };
@@ -297,15 +298,22 @@ enum Way {
 
 /// How many blocks and threads for so many units of work, of at most `limit` blocks; and whether the kernel
 /// behind may be put on the device early, which it may where there is room for the blocks of both.
-fn shape(knobs: &Knobs, work: u64, limit: u64) -> (Shape, bool) {
+///
+/// On a device that ranks share, kernels of one rank that are there at a time must not take the room of a late one: a
+/// kernel with more than half of the limit neither comes early nor lets another.
+fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
         0 => usual_threads(work, limit),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
     let blocks = wanted.clamp(1, limit);
-    let early = knobs.early && blocks * 2 <= limit;
-    (Shape { blocks: blocks as u32, threads: threads as u32, programmatic: true }, early)
+    let has_room = blocks * 2 <= limit;
+    let programmatic = has_room || !is_shared;
+    (
+        Shape { blocks: blocks as u32, threads: threads as u32, programmatic },
+        knobs.early && has_room,
+    )
 }
 
 /// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,
@@ -339,10 +347,11 @@ mod tests {
     fn launches_keep_within_their_limit() {
         for limit in [1, 7, 16, 132] {
             for work in [1, 128, 129, 2048, 8192, 100_000, u64::from(u32::MAX)] {
-                let (Shape { blocks, threads, .. }, early) = shape(&USUAL, work, limit);
+                let (Shape { blocks, threads, programmatic }, early) =
+                    shape(&USUAL, work, limit, true);
                 assert!((1..=limit).contains(&u64::from(blocks)), "{work} in {limit}");
                 assert!((128..=MAX_THREADS as u32).contains(&threads) && threads % 32 == 0);
-                assert!(!early || u64::from(blocks) * 2 <= limit);
+                assert!(!(early || programmatic) || u64::from(blocks) * 2 <= limit);
                 // Nobody has two units while a block could be larger.
                 let all = u64::from(blocks) * u64::from(threads);
                 assert!(all >= work || threads == MAX_THREADS as u32, "{work} in {limit}");
@@ -353,8 +362,8 @@ mod tests {
     #[test]
     fn a_policy_says_how_a_launch_is_shaped() {
         let knobs = Knobs { blocks: 4, threads: 100, early: false, push: 0 };
-        let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132);
+        let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132, false);
         assert_eq!((blocks, threads, early), (4, 128, false));
-        assert_eq!(shape(&knobs, 1, 2).0.blocks, 2);
+        assert_eq!(shape(&knobs, 1, 2, false).0.blocks, 2);
     }
 }

@@ -94,7 +94,9 @@ impl Own {
     pub(crate) fn offer(&self) -> Result<Offer, StepError> {
         let handle = match self.arena.share().map_err(StepError::new)? {
             Share::Handle(handle) => handle,
-            Share::Descriptor(_) => return Err(StepError::new("its arena can be shared by descriptor alone")),
+            Share::Descriptor(_) => {
+                return Err(StepError::new("its arena can be shared by descriptor alone"));
+            }
         };
         Ok(Offer {
             process: process(),

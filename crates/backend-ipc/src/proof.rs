@@ -52,8 +52,8 @@ pub(crate) fn ask(
     let all = units.clone();
     let what = "let its device use those of its peers";
     let memory = setup.step(what, device.zip(folder), move |here, (device, folder)| {
-        if let Some(pair) = verdict::refused(&device, &all).map_err(StepError::new)? {
-            let (user, owner) = (&pair.user, &pair.owner);
+        let refused = verdict::refused(device.driver(), device.description(), &all);
+        if let Some(Pair { user, owner }) = refused.map_err(StepError::new)?.first() {
             let rank = rank_of(&all, owner);
             let why = format!("the driver says that {user} cannot reach {owner} of rank {rank}");
             return Err(StepError(why));

@@ -15,6 +15,7 @@ use crossover_device::memory::Buffer;
 use crossover_device::sharing::{Mapping, Share};
 use crossover_kernel_abi::MAX_WORLD;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::{self, Own};
 
@@ -38,6 +39,7 @@ pub(crate) struct Rows {
 #[derive(Clone, Copy)]
 struct Pending {
     input: u64,
+    bytes: u64,
     /// Must not be read by peers while the call runs.
     must_stage: bool,
 }
@@ -75,18 +77,25 @@ impl Rows {
     }
 
     /// A row for a captured call; 0 if the table is full, on every rank alike.
-    pub(crate) fn take(&mut self, input: u64, must_stage: bool) -> u64 {
+    pub(crate) fn take(&mut self, input: u64, bytes: u64, must_stage: bool) -> u64 {
         let nth = self.used + self.pending.len();
         if nth >= ROWS {
             return 0;
         }
-        self.pending.push(Pending { input, must_stage });
+        self.pending.push(Pending { input, bytes, must_stage });
         self.table.address() + nth as u64 * ROW
     }
 
-    /// Forgets the calls since the last commit.
+    /// Forgets the calls since the last commit. Their rows are nobody else's: a graph that was thrown away and
+    /// is replayed all the same finds them empty.
     pub(crate) fn discard(&mut self) {
+        self.used += self.pending.len();
         self.pending.clear();
+    }
+
+    /// Unmaps what peers told of. No graph of the group runs any more.
+    pub(crate) fn unmap(&mut self) {
+        self.mapped.clear();
     }
 }
 
@@ -107,14 +116,26 @@ pub(crate) fn commit<'g>(
         setup.exchange("tell captured inputs", catalogue, |_, catalogue| Ok(catalogue))?;
     let descriptors = setup.exchange_fds("pass captured allocations", descriptors)?;
     let (mine, table) = (Arc::clone(own), Arc::clone(rows));
-    let catalogues = catalogues.into_inner();
-    setup.step("map captured inputs", descriptors, move |here, descriptors| {
+    let catalogues = Arc::new(catalogues.into_inner());
+    let theirs = Arc::clone(&catalogues);
+    let mapped = setup.step("map captured inputs", descriptors, move |here, descriptors| {
         let mut rows = table.lock().unwrap_or_else(PoisonError::into_inner);
-        fill(&mine, &mut rows, here.rank(), &catalogues, &descriptors)
-            .map_err(|e| StepError(format!("{e}")))
+        let addresses = map(&mine, &mut rows, here.rank(), &theirs, &descriptors);
+        Ok((addresses.iter().map(Option::is_some).collect::<Vec<bool>>(), addresses))
+    })?;
+    let (could, addresses) = mapped.unzip();
+    let could = setup.exchange("tell what could be mapped", could, |_, could| Ok(could))?;
+    let could = could.into_inner();
+    let (mine, table) = (Arc::clone(own), Arc::clone(rows));
+    setup.step("write the rows of captured inputs", addresses, move |_, addresses| {
+        let mut rows = table.lock().unwrap_or_else(PoisonError::into_inner);
+        write(&mine, &mut rows, &could, &addresses).map_err(StepError::new)
     })?;
     Ok(())
 }
+
+/// Every rank's address of one captured input.
+type Row = [u64; MAX_WORLD];
 
 fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepError> {
     let mut told =
@@ -122,59 +143,89 @@ fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepEr
     let mut descriptors = Vec::new();
     for pending in &rows.pending {
         let found = own.device.provenance(pending.input).map_err(StepError::new)?;
+        let offset = pending.input - found.base;
+        // A tensor can lie over several allocations that are mapped side by side.
+        let is_whole = offset + pending.bytes <= found.bytes;
         let shareable = matches!(found.sharing, Sharing::LegacyIpc | Sharing::PosixFd);
-        if pending.must_stage || !shareable {
-            told.inputs.push(Offered { allocation: None, offset: 0 });
+        let staged = Offered { allocation: None, offset: 0 };
+        if pending.must_stage || !shareable || !is_whole {
+            told.inputs.push(staged);
             continue;
         }
-        if let Entry::Vacant(vacant) = told.allocations.entry(found.id) {
-            let (handle, descriptor) =
-                match Share::of(&own.device, &found).map_err(StepError::new)? {
-                    Share::Handle(handle) => (Some(handle.to_vec()), None),
-                    Share::Descriptor(fd) => {
-                        descriptors.push(fd);
-                        (None, Some(descriptors.len() as u32 - 1))
-                    }
-                };
+        let key = xxh3_64(&[found.id.to_ne_bytes(), found.base.to_ne_bytes()].concat());
+        if let Entry::Vacant(vacant) = told.allocations.entry(key) {
+            let (handle, descriptor) = match Share::of(&own.device, &found) {
+                Ok(Share::Handle(handle)) => (Some(handle.to_vec()), None),
+                Ok(Share::Descriptor(fd)) => {
+                    descriptors.push(fd);
+                    (None, Some(descriptors.len() as u32 - 1))
+                }
+                Err(e) => {
+                    tracing::warn!(target: "crossover::ipc", "a captured input is staged: {e}");
+                    told.inputs.push(staged);
+                    continue;
+                }
+            };
             let (base, bytes) = (found.base, found.bytes);
             vacant.insert(Allocation { base, bytes, handle, descriptor });
         }
-        let offset = pending.input - found.base;
-        told.inputs.push(Offered { allocation: Some(found.id), offset });
+        told.inputs.push(Offered { allocation: Some(key), offset });
     }
     Ok((told, descriptors))
 }
 
-/// Maps what is not mapped yet, and writes the rows. The core has seen that all ranks captured as many calls.
-fn fill(
+/// Maps what is not mapped yet. `None` for an input that some rank stages, or that cannot be mapped here. The core has
+/// seen that all ranks captured as many calls.
+fn map(
     own: &Own,
     rows: &mut Rows,
     rank: u32,
     catalogues: &[Catalogue],
     descriptors: &[Vec<OwnedFd>],
-) -> Result<(), DeviceError> {
-    let count = rows.pending.len();
-    let mut words = vec![0u64; count * MAX_WORLD];
-    for (nth, row) in words.chunks_exact_mut(MAX_WORLD).enumerate() {
+) -> Vec<Option<Row>> {
+    let mut all = Vec::with_capacity(rows.pending.len());
+    for (nth, pending) in rows.pending.iter().enumerate() {
         let inputs = catalogues.iter().map(|c| c.inputs.get(nth));
-        if !inputs.clone().all(|input| input.is_some_and(|i| i.allocation.is_some())) {
-            row[0] = STAGED;
-            continue;
-        }
+        let are_shared = inputs.clone().all(|input| input.is_some_and(|i| i.allocation.is_some()));
+        let mut row = are_shared.then_some([0; MAX_WORLD]);
         for (peer, input) in (0..).zip(inputs.flatten()) {
-            row[peer as usize] = if peer == rank {
-                rows.pending[nth].input
-            } else {
-                let base = base_of(own, &mut rows.mapped, peer, catalogues, descriptors, input)?;
-                base + input.offset
-            };
+            let Some(addresses) = &mut row else { break };
+            if peer == rank {
+                addresses[peer as usize] = pending.input;
+                continue;
+            }
+            match base_of(own, &mut rows.mapped, peer, catalogues, descriptors, input) {
+                Ok(base) => addresses[peer as usize] = base + input.offset,
+                Err(e) => {
+                    tracing::warn!(target: "crossover::ipc", "an input of rank {peer} is staged: {e}");
+                    row = None;
+                }
+            }
         }
+        all.push(row);
     }
-    if count > 0 {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    all
+}
+
+/// Writes the rows: addresses where every rank has all of them.
+fn write(
+    own: &Own,
+    rows: &mut Rows,
+    could: &[Vec<bool>],
+    addresses: &[Option<Row>],
+) -> Result<(), DeviceError> {
+    let mut bytes = Vec::with_capacity(addresses.len() * ROW as usize);
+    for (nth, row) in addresses.iter().enumerate() {
+        let everywhere = could.iter().all(|rank| rank.get(nth) == Some(&true));
+        let mut staged = [0; MAX_WORLD];
+        staged[0] = STAGED;
+        let row = row.filter(|_| everywhere).unwrap_or(staged);
+        bytes.extend(row.iter().flat_map(|word| word.to_ne_bytes()));
+    }
+    if !bytes.is_empty() {
         rows.table.upload(rows.used * ROW as usize, &bytes, &own.stream)?;
     }
-    rows.used += count;
+    rows.used += addresses.len();
     rows.pending.clear();
     Ok(())
 }

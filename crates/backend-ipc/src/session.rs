@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crossover_bootstrap::liveness::Liveness;
 use crossover_core::agreement::{Setup, SetupError};
 use crossover_core::backend::{Abort, EnqueueError, Session};
-use crossover_core::call::{CallBuffers, CallSig};
+use crossover_core::call::{CallBuffers, CallSig, Mode};
 use crossover_core::verdict::Verdict;
+use crossover_device::stream::Event;
 use crossover_kernel_abi::{Common, code};
 
 use crate::board::{Board, Fingerprint};
@@ -20,6 +21,8 @@ use crate::rows::{self, Rows};
 pub(crate) struct Group {
     pub(crate) rank: u32,
     pub(crate) world: u32,
+    /// Are several ranks on this device?
+    pub(crate) shared: bool,
     /// What every kernel is told.
     pub(crate) common: Common,
     pub(crate) kernels: Arc<Kernels>,
@@ -40,6 +43,9 @@ pub(crate) struct IpcSession {
     pub(crate) peers: Vec<Option<Reached>>,
     pub(crate) liveness: Liveness,
     pub(crate) deadline: Duration,
+    /// The stream of the last eager call, and what a call on another one waits for.
+    pub(crate) last: Option<u64>,
+    pub(crate) order: Event,
     /// The digest of this rank's calls.
     pub(crate) history: u64,
     /// Has every rank said that it is done? Only then is memory given back.
@@ -63,7 +69,10 @@ impl Session for IpcSession {
         self.history = mine.after(self.history);
         let compared = own.board.compare(*rank, *world, seq, &mine, self.history);
         if let Err(e) = compared {
-            return Err(self.end(e));
+            return Err(self.end(e, "begin", seq));
+        }
+        if call.mode == Mode::Eager {
+            self.keep_order(buffers.stream, seq)?;
         }
         let enqueue = Enqueue { group: &self.group, call, buffers, seq };
         // SAFETY: the caller's promise about the buffers is passed on as it is.
@@ -90,14 +99,16 @@ impl Session for IpcSession {
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        let done = self.await_own(seq);
         let Group { rank, own, .. } = &self.group;
-        // Kernels end by themselves, at the latest with their budget.
-        own.device.synchronize().map_err(|e| vendor("close", seq, e))?;
-        let well = own.board.is_well(*rank);
-        own.board.close(*rank);
-        if !well {
-            return Err(self.ended("close", seq));
+        if done.is_err() || !own.board.is_well(*rank) {
+            own.board.close(*rank);
+            return done.and_then(|()| Err(self.ended("close", seq)));
         }
+        // Peers give their memory back once all have said that nobody maps it any more.
+        self.peers.clear();
+        self.group.rows().unmap();
+        own.board.close(*rank);
         let outcome = self.await_peers(seq);
         self.parted = outcome.is_ok();
         outcome
@@ -105,6 +116,50 @@ impl Session for IpcSession {
 }
 
 impl IpcSession {
+    /// Kernels of one group run one after the other, whatever streams they are in: they share slots. Captured calls are ordered by
+    /// their graph, and a graph's replays by whoever replays it.
+    #[inline]
+    fn keep_order(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+        match self.last.replace(stream) {
+            Some(last) if last != stream => self.follow(last, stream, seq),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn follow(&self, last: u64, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+        let device = &self.group.own.device;
+        let ordered = device.make_current().and_then(|()| self.order.record(last));
+        ordered
+            .and_then(|()| device.driver().wait(stream, self.order.handle()))
+            .map_err(|e| vendor("wait for the stream of the call before", seq, e))
+    }
+
+    /// Until this rank's eager calls are done. Kernels end by themselves, at the latest with their budget.
+    fn await_own(&self, seq: u64) -> Result<(), EnqueueError> {
+        let Some(last) = self.last else { return Ok(()) };
+        let device = &self.group.own.device;
+        device.make_current().map_err(|e| vendor("close", seq, e))?;
+        let began = Instant::now();
+        // A stream that is gone has nothing to do.
+        while !device.driver().is_done(last).unwrap_or(true) {
+            if began.elapsed() > 2 * self.deadline {
+                let text = format!(
+                    "the stream of the last call is not done after {:.1?}",
+                    began.elapsed()
+                );
+                return Err(EnqueueError::Vendor {
+                    step: "close".to_owned(),
+                    seq,
+                    call: "waiting",
+                    text,
+                });
+            }
+            std::thread::sleep(PATIENCE);
+        }
+        Ok(())
+    }
+
     /// Until every peer has closed: none of them reads this rank's memory then.
     fn await_peers(&self, seq: u64) -> Result<(), EnqueueError> {
         let Group { rank, world, own, .. } = &self.group;
@@ -117,12 +172,18 @@ impl IpcSession {
             if let Some(ended) = own.board.verdict("close", seq) {
                 return Err(ended);
             }
-            if let Some(gone) = missing.iter().find(|r| *r != rank && self.liveness.is_gone(**r)) {
-                return Err(self.end(lost("close", seq, *gone)));
+            // One that has closed since may go: it is looked for among those that have once more.
+            let is_lost = |r: u32| self.liveness.is_gone(r) && !own.board.is_closed(r);
+            if let Some(gone) = missing.iter().find(|r| *r != rank && is_lost(**r)) {
+                return Err(self.end(lost("close", seq, *gone), "close", seq));
             }
             if began.elapsed() > self.deadline {
                 let (step, ranks, waited) = ("close".to_owned(), missing, began.elapsed());
-                return Err(self.end(EnqueueError::Late { step, seq, ranks, waited }));
+                return Err(self.end(
+                    EnqueueError::Late { step, seq, ranks, waited },
+                    "close",
+                    seq,
+                ));
             }
             std::thread::sleep(PATIENCE);
         }
@@ -140,21 +201,25 @@ impl IpcSession {
             // Whoever ended the group died before it had said why.
             return Verdict::aborted(*rank, "the group ended").into_error(step, seq);
         };
-        let (rank, step) = (fault.awaited, fault.step());
-        self.end(match fault.code {
+        let (rank, place) = (fault.awaited, fault.step());
+        let error = match fault.code {
             code::NOT_COMMITTED => EnqueueError::NotCommitted { seq },
-            _ if self.liveness.is_gone(rank) => lost(&step, seq, rank),
-            _ => EnqueueError::Late { step, seq, ranks: vec![rank], waited: self.deadline },
-        })
+            _ if self.liveness.is_gone(rank) => lost(&place, seq, rank),
+            _ => {
+                let (ranks, waited) = (vec![rank], self.deadline);
+                EnqueueError::Late { step: place.clone(), seq, ranks, waited }
+            }
+        };
+        self.end(error, &place, seq)
     }
 
-    /// Ends the group for all with this error, or returns the one that came first.
-    fn end(&self, error: EnqueueError) -> EnqueueError {
+    /// Ends the group for all with this error, or returns the one that came first. `step` and `seq` are this rank's own.
+    fn end(&self, error: EnqueueError, step: &str, seq: u64) -> EnqueueError {
         let board = &self.group.own.board;
         let verdict = Verdict::of(&error)
             .unwrap_or_else(|| Verdict::aborted(self.group.rank, &error.to_string()));
         board.end(&verdict);
-        match (&error, board.verdict("run", 0)) {
+        match (&error, board.verdict(step, seq)) {
             (EnqueueError::NotCommitted { .. }, _) | (_, None) => error,
             (_, Some(first)) => first,
         }

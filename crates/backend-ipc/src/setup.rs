@@ -11,6 +11,7 @@ use crossover_core::agreement::{Here, Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 use crossover_device::device::Device;
+use crossover_device::stream::Event;
 use crossover_kernel_abi::{Arena, Common, MAX_WORLD, Room};
 
 use crate::board::Board;
@@ -69,8 +70,9 @@ impl Backend for Ipc {
         let (told, own) = own.unzip();
         let offers = setup.exchange("tell where its arena is", told, |_, own| own.offer())?;
         let offers = offers.into_inner();
+        let shared = facts.ranks_per_unit() > 1;
         let session = setup.step("map its peers' arenas", own, move |here, made| {
-            reach(here, world, &blocks, made, &offers)
+            reach(here, shared, &blocks, made, &offers)
         })?;
         let session = proof::prove(setup, session, asked, nonce)?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
@@ -175,12 +177,12 @@ fn see(here: &Here<'_>, nonce: u64, seen: Seen) -> Result<Seen, StepError> {
 
 fn reach(
     here: &Here<'_>,
-    world: u32,
+    shared: bool,
     blocks: &[u64],
     (own, mut kernels, rows, liveness): (Arc<Own>, Kernels, Rows, Liveness),
     offers: &[Offer],
 ) -> Result<IpcSession, StepError> {
-    let rank = here.rank();
+    let (rank, world) = (here.rank(), here.world());
     let mut arenas = [0; MAX_WORLD];
     let mut peers = Vec::with_capacity(offers.len());
     for (peer, offer) in (0..).zip(offers) {
@@ -209,8 +211,10 @@ fn reach(
     let rows = Arc::new(Mutex::new(rows));
     kernels.limit(blocks);
     let kernels = Arc::new(kernels);
-    let group = Group { rank, world, common, kernels, own, rows };
-    Ok(IpcSession { group, peers, liveness, deadline, history: 0, parted: false })
+    let order = Event::new(&own.device).map_err(StepError::new)?;
+    let group = Group { rank, world, shared, common, kernels, own, rows };
+    let (last, history, parted) = (None, 0, false);
+    Ok(IpcSession { group, peers, liveness, deadline, last, order, history, parted })
 }
 
 fn mark(nonce: u64, rank: u32) -> u64 {

@@ -2,8 +2,8 @@
 //! looks at those that peers have posted. Whoever comes last sees all, so a difference is always
 //! seen by somebody, who ends the group for all.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU64, fence};
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
@@ -105,6 +105,8 @@ impl Board {
         own.count.store(mine.count, Relaxed);
         own.split.store(mine.split, Relaxed);
         own.tag.store(tag, Release);
+        // Of two ranks that come at the same time one sees the other's: a store is not overtaken by the loads behind it.
+        fence(SeqCst);
         for peer in (0..world).filter(|peer| *peer != rank) {
             let theirs = self.entry(peer, seq).tag.load(Acquire);
             if theirs != tag && theirs >> 32 == seq & 0xFFFF_FFFF {

@@ -29,6 +29,9 @@ struct Told {
     handles: u64,
     /// The pool that it is from, or null.
     pool: u64,
+    /// Of virtual memory, the mapping that the pointer is in: one range of addresses can hold many.
+    mapping: u64,
+    mapping_bytes: usize,
 }
 
 pub(super) fn provenance(api: &Api, pointer: u64) -> Result<Provenance, DeviceError> {
@@ -39,13 +42,19 @@ pub(super) fn provenance(api: &Api, pointer: u64) -> Result<Provenance, DeviceEr
              pointer of this process"
         )));
     };
-    Ok(Provenance {
-        base: told.base,
-        bytes: told.bytes as u64,
-        ordinal,
-        sharing: sharing(&told),
-        id: told.id,
-    })
+    let sharing = sharing(&told);
+    let (base, bytes) = allocation(&told, sharing);
+    Ok(Provenance { base, bytes, ordinal, sharing, id: told.id })
+}
+
+/// What a handle or descriptor would be of.
+fn allocation(told: &Told, sharing: Sharing) -> (u64, u64) {
+    match sharing {
+        Sharing::PosixFd | Sharing::Fabric if told.mapping_bytes != 0 => {
+            (told.mapping, told.mapping_bytes as u64)
+        }
+        _ => (told.base, told.bytes as u64),
+    }
 }
 
 /// How another process can be given it. A pool's memory is not mapped from one allocation that
@@ -77,6 +86,8 @@ fn ask(api: &Api, pointer: u64) -> Result<Told, DeviceError> {
         (Attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, place(&mut told.legacy)),
         (Attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, place(&mut told.handles)),
         (Attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, place(&mut told.pool)),
+        (Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, place(&mut told.mapping)),
+        (Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE, place(&mut told.mapping_bytes)),
     ];
     let mut attributes = questions.map(|(attribute, _)| attribute);
     let mut places = questions.each_mut().map(|(_, place)| *place);

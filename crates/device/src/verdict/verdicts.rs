@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::device::Device;
+use crate::driver::{Description, Driver};
 use crate::error::DeviceError;
 
 use super::{Pair, Verdict};
@@ -34,18 +34,23 @@ impl Verdicts {
     }
 }
 
-/// The first of `units`, UUIDs of devices, whose memory `device` cannot reach, says its driver. One
-/// that this process does not see cannot be asked about: mapping it will tell.
+/// The pairs of `own`, a device of this driver, with each of `units`, UUIDs of devices, whose memory it
+/// cannot reach, says the driver. One that this process does not see cannot be asked about: mapping
+/// it will tell.
 ///
 /// # Errors
 /// The driver does not answer.
-pub fn refused(device: &Device, units: &[String]) -> Result<Option<Pair>, DeviceError> {
-    let own = device.description();
-    for peer in device.driver().devices()? {
+pub fn refused(
+    driver: &dyn Driver,
+    own: &Description,
+    units: &[String],
+) -> Result<Vec<Pair>, DeviceError> {
+    let mut pairs = Vec::new();
+    for peer in driver.devices()? {
         let is_peer = peer.uuid != own.uuid && units.contains(&peer.uuid);
-        if is_peer && !device.driver().can_access(own.ordinal, peer.ordinal)? {
-            return Ok(Some(Pair { user: own.uuid.clone(), owner: peer.uuid }));
+        if is_peer && !driver.can_access(own.ordinal, peer.ordinal)? {
+            pairs.push(Pair { user: own.uuid.clone(), owner: peer.uuid });
         }
     }
-    Ok(None)
+    Ok(pairs)
 }
