@@ -160,6 +160,14 @@ impl Builder {
             group.contract = Contract { determinism, ..engine };
         }
         group.backends.device = place.name();
+        if let Some(cache) = place.p2p_cache(&settings) {
+            for descriptor in self.registry.descriptors() {
+                if descriptor.settings.contains(&"p2p_cache") {
+                    let key = format!("{}.p2p_cache", descriptor.id);
+                    group.backends.values.entry(key).or_insert_with(|| cache.clone());
+                }
+            }
+        }
         let node_id = settings.node_id.as_deref();
         let peers = Peers::exchange(&*channel, Identity::here(node_id).node(), place.unit());
         let report = place.report(node_id, &peers.map_err(FormError::from)?);

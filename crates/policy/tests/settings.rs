@@ -32,6 +32,19 @@ fn load_with(pairs: &[(&str, &str)], options: &[(&str, &str)]) -> Result<Setting
 }
 
 #[test]
+fn a_users_cache_is_where_the_user_has_it() {
+    let cache = |variables: &[(&str, &str)]| load(variables).unwrap().cache;
+    let home = ("HOME", "/home/someone");
+    assert_eq!(cache(&[]), None);
+    assert_eq!(cache(&[home]), Some("/home/someone/.cache/crossover".into()));
+    assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "/c")]), Some("/c/crossover".into()));
+    for none in ["", "relative"] {
+        let found = cache(&[home, ("XDG_CACHE_HOME", none)]);
+        assert_eq!(found, Some("/home/someone/.cache/crossover".into()));
+    }
+}
+
+#[test]
 fn nothing_set_is_the_defaults() {
     let settings = load(&[
         ("PATH", "/bin"),

@@ -4,6 +4,7 @@
 mod devices;
 mod finding;
 mod machine;
+mod peers;
 mod shared_memory;
 mod software;
 mod trial;
@@ -57,6 +58,7 @@ fn examine() -> Vec<Finding> {
     findings.extend(devices::examine());
     let (settings, found) = software::examine();
     findings.extend(found);
+    findings.extend(peers::examine(settings.as_ref()));
     findings.extend(shared_memory::examine(settings.as_ref()));
     findings.extend(trial::examine(settings.as_ref()));
     findings

@@ -7,7 +7,7 @@ use crossover_bootstrap::{Identity, Launch};
 use crossover_core::facts::{Caches, HOST_ARCH, RankReport};
 use crossover_core::settings::HOST_DEVICE;
 use crossover_device::device::Device;
-use crossover_device::driver::Driver;
+use crossover_device::driver::{Driver, Vendor};
 use crossover_device::error::DeviceError;
 use crossover_policy::{DeviceChoice, Settings};
 
@@ -73,6 +73,14 @@ impl Place {
             Place::Host => "",
             Place::Device(device) => &device.description().uuid,
         }
+    }
+
+    /// Where backends remember what they find out of devices that use one another's memory, where
+    /// nobody says. Devices of tests are nothing to be remembered.
+    pub(crate) fn p2p_cache(&self, settings: &Settings) -> Option<String> {
+        let Place::Device(device) = self else { return None };
+        let is_real = device.driver().vendor() != Vendor::Emulated;
+        settings.cache.as_ref().filter(|_| is_real)?.to_str().map(str::to_owned)
     }
 
     /// What this rank reports of itself; `peers` are all ranks' devices.

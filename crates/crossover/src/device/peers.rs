@@ -58,7 +58,8 @@ impl Peers {
         };
         // What a driver does not answer, backends find out.
         let by_driver = || {
-            let pair = verdict::refused(device, &units).ok()??;
+            let pairs = verdict::refused(device.driver(), device.description(), &units);
+            let pair = pairs.unwrap_or_default().into_iter().next()?;
             Some(format!("the driver says that {} cannot reach {}", pair.user, pair.owner))
         };
         match refused.or_else(by_driver) {

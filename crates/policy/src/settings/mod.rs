@@ -61,6 +61,9 @@ pub struct Settings {
     pub form_timeout: Option<Duration>,
     /// `call_timeout`: how long a collective waits for a peer.
     pub call_timeout: Option<Duration>,
+    /// Where is kept what can be found out again: `crossover` in the user's folder for that,
+    /// `$XDG_CACHE_HOME` or else `~/.cache`.
+    pub cache: Option<PathBuf>,
     /// `<backend>.<name>`: what a backend reads; and `shm_dir`, for each backend that reads one and
     /// has none of its own.
     pub backends: BTreeMap<String, String>,
@@ -104,6 +107,8 @@ impl Settings {
         overrides: &[Override],
         registry: &Registry,
     ) -> Result<Settings, SettingsError> {
+        let variables: Vec<(OsString, OsString)> = variables.into_iter().collect();
+        let cache = cache(&variables);
         let variables = entry::of_variables(variables, registry)?;
         let config = variables.iter().find(|entry| entry.key == entry::CONFIG);
         let file = match config {
@@ -113,10 +118,14 @@ impl Settings {
         let program = entry::of_program(overrides, registry)?;
         let all = file.into_iter().chain(variables).chain(program);
         let all = all.filter(|entry| !entry.value.is_empty());
-        Settings::read(&all.fold(Figment::new(), Figment::merge::<Entry>), registry)
+        Settings::read(&all.fold(Figment::new(), Figment::merge::<Entry>), cache, registry)
     }
 
-    fn read(figment: &Figment, registry: &Registry) -> Result<Settings, SettingsError> {
+    fn read(
+        figment: &Figment,
+        cache: Option<PathBuf>,
+        registry: &Registry,
+    ) -> Result<Settings, SettingsError> {
         let text = |key: &str| entry::find(figment, key);
         let contract = Contract {
             determinism: match text("determinism") {
@@ -162,6 +171,7 @@ impl Settings {
             node_id: text("node_id").map(|stated| stated.value),
             form_timeout: duration("form_timeout")?,
             call_timeout: duration("call_timeout")?,
+            cache,
             backends: backends(figment, registry),
         })
     }
@@ -183,6 +193,16 @@ impl Settings {
             },
         }
     }
+}
+
+/// A folder from the root; any other is as good as none, says the XDG base directory specification.
+fn cache(variables: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let (_, value) = variables.iter().find(|(key, _)| key == name)?;
+        Some(PathBuf::from(value)).filter(|path| path.is_absolute())
+    };
+    let folder = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    Some(folder.join("crossover"))
 }
 
 fn backends(figment: &Figment, registry: &Registry) -> BTreeMap<String, String> {
