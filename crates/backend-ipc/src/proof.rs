@@ -136,26 +136,26 @@ pub(crate) fn prove(
     let (seen, session) = session.map(|session| (look(&session), session)).unzip();
     let seen = setup.exchange("look for its peers' marks", seen, |_, seen| seen)?.into_inner();
     let Asked { units, memory } = asked;
-    let what = "prove that its device reaches its peers' memory";
-    setup.step(what, session.zip(memory), move |here, (mut session, memory)| {
+    let judge = "judge what all ranks have seen";
+    let judged = setup.step(judge, session.zip(memory), move |here, (mut session, memory)| {
         let found = judged(&units, &seen, nonce);
         if let Some(memory) = memory {
             memory.keep(&Verdicts::of(found.iter().map(|f| (f.pair(&units), f.verdict.clone()))));
         }
-        let mut failed = found.iter().filter(|found| found.verdict != Verdict::Proven).peekable();
-        if failed.peek().is_none() {
-            session.group.own.wipe_probed().map_err(StepError::new)?;
-            return Ok(session);
+        let failed: Vec<_> = found.iter().filter(|f| f.verdict != Verdict::Proven).collect();
+        match failed.is_empty() {
+            true => session.group.own.wipe_probed().map_err(StepError::new)?,
+            // Every rank's kernel has ended, and none will follow.
+            false => session.unmap(),
         }
-        // Every rank's kernel has ended and none will follow: memory can be given back.
-        session.parted = true;
-        match failed.find(|found| found.user == here.rank() as usize) {
-            Some(Found { user, owner, verdict }) => Err(StepError(format!(
-                "{} of rank {user} using memory of {} of rank {owner} is {verdict}",
-                units[*user], units[*owner]
-            ))),
-            None => Ok(session),
-        }
+        let own = failed.into_iter().find(|found| found.user == here.rank() as usize);
+        Ok((session, own.map(|found| found.in_words(&units))))
+    })?;
+    // Whose fails says so once nobody maps anything any more: only then may memory be given back.
+    let what = "prove that its device reaches its peers' memory";
+    setup.step(what, judged, |_, (session, failed)| match failed {
+        Some(why) => Err(StepError(why)),
+        None => Ok(session),
     })
 }
 
@@ -204,6 +204,12 @@ struct Found {
 impl Found {
     fn pair(&self, units: &[String]) -> Pair {
         Pair { user: units[self.user].clone(), owner: units[self.owner].clone() }
+    }
+
+    fn in_words(&self, units: &[String]) -> String {
+        let Found { user, owner, verdict } = self;
+        let (ours, theirs) = (&units[*user], &units[*owner]);
+        format!("{ours} of rank {user} using memory of {theirs} of rank {owner} is {verdict}")
     }
 }
 

@@ -116,6 +116,12 @@ impl Session for IpcSession {
 }
 
 impl IpcSession {
+    /// Lets go of peers' memory, of which no kernel of this rank will make use, before the group is one.
+    pub(crate) fn unmap(&mut self) {
+        self.peers.clear();
+        self.parted = true;
+    }
+
     /// Kernels of one group run one after the other, whatever streams they are in: they share slots. Captured calls are ordered by
     /// their graph, and a graph's replays by whoever replays it.
     #[inline]

@@ -30,13 +30,9 @@ impl Bench {
         let stand = match Stand::find() {
             Ok(stand) if stand.is_emulated() => stand,
             Ok(stand) => {
-                eprintln!("skipped: these tests are about an emulated device, not {}", stand.name);
-                return None;
+                return skip(&format!("it is about an emulated device, not {}", stand.name));
             }
-            Err(why) => {
-                eprintln!("skipped: {why}");
-                return None;
-            }
+            Err(why) => return skip(why),
         };
         let driver = Faulty::new(fault);
         crossover_device::install(name, Arc::clone(&driver) as _);
@@ -75,6 +71,12 @@ impl Bench {
         }
         first
     }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+fn skip<T>(why: &str) -> Option<T> {
+    eprintln!("skipped: {why}");
+    None
 }
 
 fn uuid(ordinal: u32) -> String {
