@@ -151,7 +151,9 @@ pub fn a_rank_that_never_comes_is_named(stand: &Stand, target: &Target) {
                 let waited = start.elapsed();
                 assert!(error.to_string().contains("still waiting for rank 0"), "{error}");
                 assert!(waited >= deadline * 9 / 10, "{waited:?}");
-                assert!(waited < deadline * 3 + Duration::from_secs(2), "{waited:?}");
+                // Emulated kernels look at the clock after many looks, each of which may sleep.
+                let slack = Duration::from_secs(stand.scale(20, 2));
+                assert!(waited < deadline * 3 + slack, "{waited:?}");
                 refuses(rank, target);
             }
             rank.meet("looked");
