@@ -50,6 +50,8 @@ pub(crate) struct IpcSession {
     pub(crate) history: u64,
     /// Has every rank said that it is done? Only then is memory given back.
     pub(crate) parted: bool,
+    /// The process that formed the group: a child that was forked since has no part in it.
+    pub(crate) process: u32,
 }
 
 impl Session for IpcSession {
@@ -80,9 +82,15 @@ impl Session for IpcSession {
     }
 
     fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        match self.group.own.board.is_well(self.group.rank) {
-            true => Ok(()),
-            false => Err(self.ended("check", seq)),
+        let Group { rank, world, own, .. } = &self.group;
+        if !own.board.is_well(*rank) {
+            return Err(self.ended("check", seq));
+        }
+        // A kernel that waits for a rank that is gone would take its whole budget to find out.
+        let is_lost = |r: &u32| r != rank && self.liveness.is_gone(*r) && !own.board.is_closed(*r);
+        match (0..*world).find(is_lost) {
+            Some(gone) => Err(self.end(lost("check", seq, gone), "check", seq)),
+            None => Ok(()),
         }
     }
 
@@ -236,11 +244,12 @@ impl Drop for IpcSession {
     /// Memory that peers may still touch is not given back: they would fault. Nor are kernels unloaded, which may wait
     /// for those that run. All of it goes with the process.
     fn drop(&mut self) {
-        if !self.parted {
-            self.group
-                .own
-                .board
-                .end(&Verdict::aborted(self.group.rank, "it dropped the group without closing it"));
+        let is_forked = std::process::id() != self.process;
+        if !self.parted || is_forked {
+            if !is_forked {
+                let reason = "it dropped the group without closing it";
+                self.group.own.board.end(&Verdict::aborted(self.group.rank, reason));
+            }
             for peer in self.peers.drain(..) {
                 std::mem::forget(peer);
             }

@@ -213,8 +213,8 @@ fn reach(
     let kernels = Arc::new(kernels);
     let order = Event::new(&own.device).map_err(StepError::new)?;
     let group = Group { rank, world, shared, common, kernels, own, rows };
-    let (last, history, parted) = (None, 0, false);
-    Ok(IpcSession { group, peers, liveness, deadline, last, order, history, parted })
+    let (last, history, parted, process) = (None, 0, false, std::process::id());
+    Ok(IpcSession { group, peers, liveness, deadline, last, order, history, parted, process })
 }
 
 fn mark(nonce: u64, rank: u32) -> u64 {
