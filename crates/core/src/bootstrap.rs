@@ -103,12 +103,36 @@ pub enum BootstrapError {
     },
 }
 
-/// "rank 3", "ranks 1 and 3", "ranks 1, 2 and 3".
+/// Of more ranks than this, the rest is counted: a sentence stays one that can be read.
+const NAMED: usize = 16;
+
+/// "rank 3", "ranks 1 and 3", "ranks 1, 2 and 3"; of many, the first and how many more.
 pub fn ranks_in_words(ranks: &[u32]) -> String {
-    let words: Vec<String> = ranks.iter().map(u32::to_string).collect();
+    let named = &ranks[..ranks.len().min(NAMED)];
+    let words: Vec<String> = named.iter().map(u32::to_string).collect();
+    if ranks.len() > NAMED {
+        return format!("ranks {} and {} more", words.join(", "), ranks.len() - NAMED);
+    }
     match words.as_slice() {
         [] => "no rank".to_owned(),
         [one] => format!("rank {one}"),
         [head @ .., last] => format!("ranks {} and {last}", head.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranks_in_words;
+
+    #[test]
+    fn many_ranks_are_counted_not_listed() {
+        let told = |world: u32| ranks_in_words(&(1..world).collect::<Vec<_>>());
+        assert_eq!(told(1), "no rank");
+        assert_eq!(told(2), "rank 1");
+        assert_eq!(told(4), "ranks 1, 2 and 3");
+        assert!(told(17).ends_with(", 15 and 16"), "{}", told(17));
+        let many = told(65_536);
+        assert!(many.starts_with("ranks 1, 2, 3, "), "{many}");
+        assert!(many.ends_with(", 16 and 65519 more"), "{many}");
     }
 }
