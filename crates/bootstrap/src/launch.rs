@@ -38,13 +38,23 @@ pub enum Family {
 }
 
 impl Launch {
+    /// The most that a job may have, beyond any that there is: a mistyped number must not be
+    /// allocated for.
+    pub const MOST_RANKS: u32 = 65_536;
+
     /// Rank `rank` of `world` ranks, all on this node unless [`local`](Launch::local) says
     /// otherwise; the rendezvous is still to be given.
     ///
     /// # Panics
     ///
-    /// If `rank >= world`: an engine that states its ranks states them right.
+    /// If `rank >= world`, or `world` is above [`Launch::MOST_RANKS`]: an engine that states its
+    /// ranks states them right.
     pub fn new(rank: u32, world: u32) -> Self {
+        assert!(
+            world <= Self::MOST_RANKS,
+            "a world of {world} ranks, and there are at most {}",
+            Self::MOST_RANKS
+        );
         assert!(rank < world, "rank {rank} of a world of {world} ranks");
         Launch {
             rank,

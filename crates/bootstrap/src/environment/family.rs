@@ -1,7 +1,7 @@
 //! One launcher's four facts.
 
 use super::{LaunchError, Variables, number, set, slurm};
-use crate::launch::Family;
+use crate::launch::{Family, Launch};
 
 /// A launcher and its variables.
 pub(super) struct Names {
@@ -28,9 +28,6 @@ pub(super) struct Facts {
     pub(super) local_rank: Fact,
     pub(super) local_world: Fact,
 }
-
-/// Beyond any job: a mistyped number must not be allocated for.
-const MOST_RANKS: u32 = 65_536;
 
 /// All families, the one to prefer where several agree first.
 ///
@@ -161,7 +158,7 @@ impl Facts {
             greater: greater.variable,
             greater_value: greater.value,
         };
-        if self.world.value > MOST_RANKS {
+        if self.world.value > Launch::MOST_RANKS {
             return Err(LaunchError::NotANumber {
                 variable: self.world.variable,
                 value: self.world.value.to_string(),
