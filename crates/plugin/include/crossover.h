@@ -123,8 +123,8 @@ typedef struct crossover_config {
     const struct crossover_setting *settings;
     // How many there are.
     size_t setting_count;
-    // Number of ranks. 0: the variables of a launcher (`crossover launch`, torchrun, mpirun, srun)
-    // say who this rank is, and without a launcher the group has one rank.
+    // Number of ranks, at most 65536. 0: the variables of a launcher (`crossover launch`, torchrun,
+    // mpirun, srun) say who this rank is, and without a launcher the group has one rank.
     uint32_t world;
     // This rank. Only with `world`.
     uint32_t rank;

@@ -4,6 +4,14 @@ use std::ffi::{CStr, c_char};
 
 use crate::failure::Failure;
 
+/// No header will have a structure of more bytes; what states more was not set up.
+const MOST: usize = 4096; // size: many times the greatest structure's
+
+/// Null is refused; nothing is read.
+pub(crate) fn not_null<T>(pointer: *const T, what: &str) -> Result<(), Failure> {
+    if pointer.is_null() { Err(null(what)) } else { Ok(()) }
+}
+
 /// What a pointer points to; null is refused. `what` names the argument, as in "`group`".
 ///
 /// # Safety
@@ -51,7 +59,7 @@ pub(crate) unsafe fn text<'a>(
 /// # Safety
 ///
 /// It is `repr(C)`, its first field is a `usize`, and any bytes are a value of it.
-pub(crate) unsafe trait Sized: Copy {
+pub(crate) unsafe trait Structure: Copy {
     /// What C calls it.
     const NAME: &'static str;
 }
@@ -62,10 +70,8 @@ pub(crate) unsafe trait Sized: Copy {
 /// # Safety
 ///
 /// The pointer is null, or as many bytes as the structure's first field says are valid.
-pub(crate) unsafe fn structure<T: Sized>(pointer: *const T, what: &str) -> Result<T, Failure> {
-    if pointer.is_null() {
-        return Err(null(what));
-    }
+pub(crate) unsafe fn structure<T: Structure>(pointer: *const T, what: &str) -> Result<T, Failure> {
+    not_null(pointer, what)?;
     // SAFETY: the first field is always there; the caller vouches for it.
     let size = unsafe { size_of_structure(pointer) };
     let known = size_of::<T>();
@@ -73,6 +79,14 @@ pub(crate) unsafe fn structure<T: Sized>(pointer: *const T, what: &str) -> Resul
         return Err(Failure::usage(format!(
             "{what} says that it has {size} bytes, and a {} has {known}: set its size to \
              sizeof({})",
+            T::NAME,
+            T::NAME,
+        )));
+    }
+    if size > MOST {
+        return Err(Failure::usage(format!(
+            "{what} says that it has {size} bytes, and no {} has more than {MOST}: zero it, then \
+             set its size to sizeof({})",
             T::NAME,
             T::NAME,
         )));
@@ -95,7 +109,7 @@ pub(crate) unsafe fn structure<T: Sized>(pointer: *const T, what: &str) -> Resul
 /// # Safety
 ///
 /// The first field is valid.
-pub(crate) unsafe fn size_of_structure<T: Sized>(pointer: *const T) -> usize {
+pub(crate) unsafe fn size_of_structure<T: Structure>(pointer: *const T) -> usize {
     // SAFETY: the first field is a `usize`.
     unsafe { pointer.cast::<usize>().read_unaligned() }
 }
@@ -112,7 +126,7 @@ mod tests {
     }
 
     // SAFETY: its first field is a `usize`, and it is made of integers.
-    unsafe impl Sized for Two {
+    unsafe impl Structure for Two {
         const NAME: &'static str = "crossover_two";
     }
 
@@ -134,6 +148,10 @@ mod tests {
     fn a_structure_without_its_size_is_refused() {
         let told = read(&[0, 7]).expect_err("no size");
         assert!(told.contains("says that it has 0 bytes, and a crossover_two has 16"), "{told}");
+        for garbage in [4097, u64::MAX] {
+            let told = read(&[garbage, 7]).expect_err("beyond any structure");
+            assert!(told.contains("and no crossover_two has more than 4096"), "{told}");
+        }
         // SAFETY: null is refused before anything is read.
         let told = unsafe { structure::<Two>(std::ptr::null(), "`two`") }.expect_err("null");
         assert_eq!(told, Failure::usage("`two` is null: pass a pointer to it"));

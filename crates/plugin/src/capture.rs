@@ -2,10 +2,10 @@
 
 use std::ffi::c_char;
 
-use crossover::{CallSig, Communicator};
+use crossover::{CallError, CallSig, Communicator};
 use crossover_policy::explain::Record;
 
-use crate::arguments::{Sized, given, size_of_structure, structure};
+use crate::arguments::{Structure, not_null, size_of_structure, structure};
 use crate::collective::Kind;
 use crate::failure::{Failure, Status, guard};
 use crate::group::{Group, of};
@@ -34,7 +34,7 @@ pub struct Call {
 }
 
 // SAFETY: its first field is a `usize`, and it is made of integers.
-unsafe impl Sized for Call {
+unsafe impl Structure for Call {
     const NAME: &'static str = "crossover_call";
 }
 
@@ -79,8 +79,16 @@ pub unsafe extern "C" fn crossover_prepare(
 /// `group` is a group that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn crossover_commit(group: *const Group) -> Status {
-    // SAFETY: the caller's promise.
-    guard(|| Ok(unsafe { of(group) }?.commit()?))
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let group = unsafe { of(group) }?;
+        let closed = matches!(group.check(), Err(CallError::Closed));
+        // Closed or not, it comes: peers that have not closed would wait for it.
+        match group.commit() {
+            _ if closed => Err(CallError::Closed.into()),
+            committed => Ok(committed?),
+        }
+    })
 }
 
 /// Forgets what was captured since the last crossover_commit: the capture failed. Waits for nobody; peers
@@ -126,9 +134,11 @@ unsafe fn list(calls: *const Call, count: usize) -> Result<Vec<Call>, Failure> {
     if count == 0 {
         return Ok(Vec::new());
     }
+    not_null(calls, "`calls`")?;
     // SAFETY: the caller's promise: one stride for all.
     unsafe {
-        given(calls, "`calls`")?;
+        // Before any other is looked for: its size is how far away that is.
+        structure(calls, "a call of `calls`")?;
         let stride = size_of_structure(calls);
         let each = (0..count).map(|at| {
             let call = calls.byte_add(at * stride);

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use crossover::{CallBuffers, CallSig, Op, ReduceOp, Split};
+use crossover::{CallBuffers, CallSig, Communicator, Op, ReduceOp, Split};
 
 use crate::failure::{Failure, Status, guard};
 use crate::group::{Group, of};
@@ -137,7 +137,7 @@ impl Kind {
     /// The call under the group's contract.
     pub(crate) fn call(
         self,
-        group: &crossover::Communicator,
+        group: &Communicator,
         count: usize,
     ) -> Result<CallSig<'static>, Failure> {
         // What does not reduce has no such word, whatever is in its place.
@@ -173,6 +173,13 @@ unsafe fn run(
         // SAFETY: the caller's promise.
         let group = unsafe { of(group) }?;
         let call = kind.call(group, count)?;
+        if !stream.is_null() && is_on_host(group) {
+            return Err(Failure::usage(format!(
+                "`stream` of {} is not null, and this group's data is in host memory, where there is \
+                 no stream: pass null",
+                call.op
+            )));
+        }
         let buffers = CallBuffers {
             input: data(input.cast_mut(), &call, "`input`")?,
             output: data(output, &call, "`output`")?,
@@ -181,6 +188,11 @@ unsafe fn run(
         // SAFETY: the caller vouches for the buffers; the core checks the call.
         Ok(unsafe { group.run(&call, &buffers) }?)
     })
+}
+
+/// A report from host memory has no unit.
+fn is_on_host(group: &Communicator) -> bool {
+    group.facts().reports()[group.rank() as usize].unit.is_empty()
 }
 
 /// A pointer to a call's data: where there is none, any that is not null.

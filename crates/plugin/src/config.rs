@@ -5,7 +5,7 @@ use std::ffi::{OsString, c_char};
 use crossover::Builder;
 use crossover_bootstrap::{Launch, Place};
 
-use crate::arguments::{Sized, structure, text};
+use crate::arguments::{Structure, structure, text};
 use crate::failure::Failure;
 
 /// A setting, such as `use` = `ipc/one_shot_push` or `call_timeout` = `30s`; the same names as
@@ -42,8 +42,8 @@ pub struct Config {
     pub settings: *const Setting,
     /// How many there are.
     pub setting_count: usize,
-    /// Number of ranks. 0: the variables of a launcher (`crossover launch`, torchrun, mpirun, srun)
-    /// say who this rank is, and without a launcher the group has one rank.
+    /// Number of ranks, at most 65536. 0: the variables of a launcher (`crossover launch`, torchrun,
+    /// mpirun, srun) say who this rank is, and without a launcher the group has one rank.
     pub world: u32,
     /// This rank. Only with `world`.
     pub rank: u32,
@@ -58,7 +58,7 @@ pub struct Config {
 }
 
 // SAFETY: its first field is a `usize`, and it is made of integers and raw pointers.
-unsafe impl Sized for Config {
+unsafe impl Structure for Config {
     const NAME: &'static str = "crossover_config";
 }
 
@@ -133,6 +133,12 @@ impl Config {
                 ));
             }
             return Ok(None);
+        }
+        if world > Launch::MOST_RANKS {
+            return Err(Failure::usage(format!(
+                "`world` is {world}: a group has at most {} ranks",
+                Launch::MOST_RANKS
+            )));
         }
         if rank >= world {
             return Err(Failure::usage(format!("there is no rank {rank} of {world}")));

@@ -87,6 +87,8 @@ static void refusals(crossover_group *group) {
     REFUSED(crossover_all_reduce(group, input, output, 1, 0, 0, 2, NULL), "2 is no mode");
     REFUSED(crossover_all_reduce(group, input, output, SIZE_MAX, 0, 0, 0, NULL), "does not fit");
     REFUSED(crossover_broadcast(group, input, output, 1, 0, world, 0, NULL), "is not a rank");
+    REFUSED(crossover_all_reduce(group, input, output, 1, 0, 0, 0, output),
+            "`stream` of all_reduce is not null");
     REFUSED(crossover_group_rank(group, NULL), "`rank` is null");
     if (world > 1)
         REFUSED(crossover_all_to_all(group, input, output, world + 1, 0, 0, NULL), "split evenly");
@@ -124,6 +126,10 @@ static void calls_as_data(crossover_group *group) {
 
     calls[1].size += 8;
     REFUSED(crossover_prepare(group, calls, 2), "call 1 of `calls` says that it has 48 bytes");
+    calls[0].size = SIZE_MAX;
+    REFUSED(crossover_prepare(group, calls, 2), "no crossover_call has more than 4096");
+    REFUSED(crossover_prepare(group, NULL, 1), "`calls` is null");
+    calls[0].size = sizeof(crossover_call);
     calls[0].op = 5;
     REFUSED(crossover_explain(group, calls, &text), "5 is no op");
     REFUSED(crossover_explain(group, NULL, &text), "`call` is null");
@@ -136,6 +142,11 @@ static void descriptions(crossover_config config) {
     wrong.size = 8;
     REFUSED(crossover_group_create(&wrong, &group), "set its size to sizeof(crossover_config)");
     CHECK(group == NULL);
+    wrong.size = SIZE_MAX;
+    REFUSED(crossover_group_create(&wrong, &group), "no crossover_config has more than 4096");
+    wrong = config;
+    wrong.world = UINT32_MAX;
+    REFUSED(crossover_group_create(&wrong, &group), "a group has at most 65536 ranks");
     wrong = config;
     wrong.rank = world;
     REFUSED(crossover_group_create(&wrong, &group), "there is no rank");
@@ -150,6 +161,18 @@ static void descriptions(crossover_config config) {
     wrong.settings = NULL;
     REFUSED(crossover_group_create(&wrong, &group), "`settings` is null, and 1 are announced");
     REFUSED(crossover_group_create(&config, NULL), "`group` is null");
+}
+
+// Of all ranks: a commit is an exchange.
+static void closed(crossover_config config) {
+    crossover_group *group = NULL;
+    config.attempt = 1;
+    OK(crossover_group_create(&config, &group));
+    OK(crossover_group_close(group));
+    REFUSED(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL), "is closed");
+    REFUSED(crossover_commit(group), "is closed");
+    REFUSED(crossover_check(group), "is closed");
+    crossover_group_free(group);
 }
 
 int main(int argc, char **argv) {
@@ -197,6 +220,7 @@ int main(int argc, char **argv) {
     OK(crossover_group_close(group));
     CHECK(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL) != 0);
     crossover_group_free(group);
+    closed(config);
     crossover_group_free(NULL);
     crossover_text_free(NULL);
     return 0;
