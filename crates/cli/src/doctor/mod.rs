@@ -4,6 +4,7 @@
 mod devices;
 mod finding;
 mod machine;
+mod misset;
 mod peers;
 mod shared_memory;
 mod software;
@@ -55,9 +56,10 @@ fn examine() -> Vec<Finding> {
     let version = format!("crossover {}", env!("CARGO_PKG_VERSION"));
     let mut findings = vec![Finding::ok("version", version)];
     findings.extend(machine::examine());
-    findings.extend(devices::examine());
     let (settings, found) = software::examine();
+    findings.extend(devices::examine(settings.as_ref()));
     findings.extend(found);
+    findings.extend(misset::examine(settings.as_ref()));
     findings.extend(peers::examine(settings.as_ref()));
     findings.extend(shared_memory::examine(settings.as_ref()));
     findings.extend(trial::examine(settings.as_ref()));

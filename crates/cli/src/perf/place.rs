@@ -1,5 +1,7 @@
 //! Where the data of a measurement is: what `--device` and `--ranks-per-gpu` come to here.
 
+use std::path::Path;
+
 use crossover_core::call::Mode;
 use crossover_core::communicator::Communicator;
 use crossover_core::settings::HOST_DEVICE;
@@ -40,14 +42,18 @@ impl Place {
             .unwrap_or(Seat { rank: 0, world: args.ranks.unwrap_or(DEFAULT_RANKS) });
         match args.device {
             Where::Host => args.on_host("--device host keeps data in host memory", formation),
-            Where::Cuda => args.on_devices("cuda", seat, &settings, formation),
-            Where::Hip => args.on_devices("hip", seat, &settings, formation),
+            Where::Cuda => args.on_devices("cuda", "--device cuda", seat, &settings, formation),
+            Where::Hip => args.on_devices("hip", "--device hip", seat, &settings, formation),
             Where::Auto => match &settings.device {
-                DeviceChoice::On { driver, .. } => {
-                    args.on_devices(driver, seat, &settings, formation)
+                DeviceChoice::On { driver, ordinal } => {
+                    let number = ordinal.map(|number| format!(":{number}")).unwrap_or_default();
+                    let asked = format!("setting device = {driver}{number}");
+                    args.on_devices(driver, &asked, seat, &settings, formation)
                 }
                 _ => match args.found(seat.world, &settings) {
-                    Ok(driver) => args.on_devices(driver, seat, &settings, formation),
+                    Ok(driver) => {
+                        args.on_devices(driver, "--device auto", seat, &settings, formation)
+                    }
                     Err(why) => args.on_host(&why, formation),
                 },
             },
@@ -100,15 +106,17 @@ impl Args {
         Ok((Place::Host, formation.set("device", HOST_DEVICE, "--device")))
     }
 
+    /// On devices of a driver; `asked` is who wants that, for messages.
     fn on_devices(
         &self,
         driver: &str,
+        asked: &str,
         seat: Seat,
         settings: &Settings,
         formation: Formation,
     ) -> Result<(Place, Formation), Failure> {
         let all = visible(driver)
-            .map_err(|e| Failure::ineligible(format!("--device {driver} cannot be had: {e}")))?;
+            .map_err(|e| Failure::ineligible(format!("{asked} cannot be had: {e}")))?;
         let (shown, per_device, ranks) = (all.len() as u32, self.per_device(), seat.world);
         let takes = ranks.div_ceil(per_device);
         if takes > shown && (self.ranks_per_gpu.is_some() || !settings.allow_shared_device) {
@@ -156,7 +164,8 @@ impl Args {
             return Err(format!("{driver} shows {shown} devices where {takes} are needed"));
         }
         let vendor = crossover_device::driver(driver).map_err(|e| e.to_string())?.vendor();
-        let images = |device: &Description| Places::new(None).images(vendor, &device.arch);
+        let named = settings.backends.get("ipc.kernels").map(Path::new);
+        let images = |device: &Description| Places::new(named).images(vendor, &device.arch);
         all.first().map_or(Ok(()), |device| images(device).map(drop)).map_err(|e| e.to_string())
     }
 }
@@ -221,6 +230,20 @@ mod tests {
              for --ranks-per-gpu 3"
         );
         assert!(told("-n 3").ends_with("--ranks-per-gpu 2"));
+    }
+
+    #[test]
+    fn who_wants_a_device_that_is_not_there_is_told() {
+        if visible("hip").is_ok() {
+            return;
+        }
+        let told = |words, set: &[_]| resolve(words, set).err().expect("there is none");
+        let why = told("-n 2", &[("device", "hip:3")]);
+        assert!(why.starts_with("setting device = hip:3 cannot be had: "), "{why}");
+        let why = told("-n 2", &[("device", "hip")]);
+        assert!(why.starts_with("setting device = hip cannot be had: "), "{why}");
+        let why = told("-n 2 --device hip", &[("device", "hip:3")]);
+        assert!(why.starts_with("--device hip cannot be had: "), "{why}");
     }
 
     #[test]
