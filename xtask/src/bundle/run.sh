@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Tests Crossover and measures it on this machine's GPU. It takes the GPU's driver, and neither Rust nor a toolkit.
 #
-#   ./run.sh [TEST ...]     the tests named, or all that are here (test-*); then the measurements
+#   ./run.sh [TEST ...]     the tests named, or all that are here (test-*); then the witness, and the measurements
 #
 # Variables, with what holds without them:
-#   OUT=./results           where logs and measurements go: run.log, tests.log, <op>-<mode>-<ranks>.json, table.txt
+#   OUT=./results           where logs and measurements go: run.log, tests.log, witness-<ranks>.log, <op>-<mode>-<ranks>.json, table.txt
 #   DEVICE=cuda             or hip
 #   TESTS=1                 TESTS= tests nothing
+#   WITNESS="2 4"           ranks that PyTorch checks on the device through libcrossover.so; WITNESS= checks nothing
 #   OPS="all_reduce all_gather"   what is measured: collectives, separated by spaces; OPS= measures nothing
 #   MODES="graph eager"     how calls are made
 #   RANKS="2 4 8"           ranks that share the one device
@@ -22,6 +23,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here/results}
 device=${DEVICE:-cuda}
 ops=${OPS-all_reduce all_gather}
+witness=${WITNESS-2 4}
 modes=${MODES:-graph eager}
 ranks=${RANKS:-2 4 8}
 use=${USE:-all}
@@ -86,6 +88,16 @@ cd "$here" || exit 1
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"
     step "test $name" env CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
+done
+
+if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
+    say "== witness skipped: python3 has no torch here"
+    witness=
+fi
+for n in $witness; do
+    say "== witness, $n ranks on one device"
+    step "witness $n" env LIBCROSSOVER="$here/libcrossover.so" ./crossover launch -n "$n" -- \
+        python3 witness/witness.py --device "$device" --require ipc --quick > >(tee -a "$out/witness-$n.log") 2>&1
 done
 
 # The lines of a measurement that people read, from JSON with one key a line.

@@ -1,7 +1,6 @@
 //! Compiles what changed, as many sources at once as there are processors.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -15,24 +14,29 @@ use super::{check, compile, sources};
 
 /// The host's objects are linked into one library.
 const LIBRARY: &str = "kernels.so";
+/// Where images are made, in `target/kernels`: a folder an architecture. What was compiled beside a
+/// source that is refused waits here.
+const PART: &str = ".part";
 
 /// One source for one architecture.
 struct Job<'a> {
     arch: Arch,
     source: &'a sources::Source,
+    /// Where it is compiled to, or what is there from an earlier build.
     object: PathBuf,
     file: String,
     digest: String,
-    /// What the folder has already.
+    /// What was compiled before.
     have: Option<File>,
 }
 
 /// Brings `target/kernels` up to date for architectures of one platform, and prints what the
-/// kernels take.
+/// kernels take. An architecture's folder changes when all its sources are compiled.
 ///
 /// # Errors
 ///
-/// Every source that the compiler refuses, with its text; the others are built all the same.
+/// Every source that the compiler refuses, with its text. What the folder had stays; what else was
+/// compiled is not compiled again.
 pub(super) fn run(root: &Path, toolchain: &Toolchain, arches: &[Arch]) -> Result<()> {
     let kernels = root.join("target/kernels");
     fs::create_dir_all(&kernels)?;
@@ -49,21 +53,9 @@ pub(super) fn run(root: &Path, toolchain: &Toolchain, arches: &[Arch]) -> Result
     }
     let headers = sources::headers(root, toolchain.platform)?;
     let jobs = jobs(root, &kernels, toolchain, arches, &found, &headers)?;
-    // What is about to be replaced is not in the manifest meanwhile, so that a build which is broken
-    // off leaves none that lies.
-    for (arch, jobs) in arches.iter().zip(jobs.chunks(found.len())) {
-        if jobs.iter().any(|job| job.have.is_none()) {
-            let have = jobs.iter().filter_map(|job| job.have.clone()).collect();
-            let folder = kernels.join(arch.name);
-            match fs::remove_file(folder.join(LIBRARY)) {
-                Err(why) if why.kind() != ErrorKind::NotFound => return Err(why.into()),
-                _ => manifest(root, toolchain, *arch, have)?.write(&folder)?,
-            }
-        }
-    }
     let mut results = compile_all(root, toolchain, &jobs).into_iter();
     let mut refused = Vec::new();
-    for &arch in arches {
+    for (&arch, jobs) in arches.iter().zip(jobs.chunks(found.len())) {
         let mut files = Vec::new();
         for result in results.by_ref().take(found.len()) {
             match result {
@@ -71,14 +63,13 @@ pub(super) fn run(root: &Path, toolchain: &Toolchain, arches: &[Arch]) -> Result
                 Err(why) => refused.push(format!("{} {why:#}", arch.name)),
             }
         }
-        let folder = kernels.join(arch.name);
         let manifest = manifest(root, toolchain, arch, files)?;
-        check::unique(&manifest)?;
-        if arch.platform == Platform::Host && refused.is_empty() {
-            link(root, toolchain, &folder, &jobs)?;
+        if manifest.files.len() < found.len() {
+            manifest.write(&kernels.join(PART).join(arch.name))?;
+            continue;
         }
-        manifest.write(&folder)?;
-        remove_strangers(&folder, &manifest)?;
+        check::unique(&manifest)?;
+        install(root, toolchain, &kernels, jobs, &manifest)?;
         crate::say(&check::table(&manifest));
     }
     // The first in full: a mistake in a header is told by every source.
@@ -87,7 +78,8 @@ pub(super) fn run(root: &Path, toolchain: &Toolchain, arches: &[Arch]) -> Result
         Some((first, rest)) => {
             let rest: Vec<_> = rest.iter().filter_map(|why| why.lines().next()).collect();
             let n = refused.len();
-            bail!("{n} of {} not compiled\n{first}\n{}", jobs.len(), rest.join("\n"))
+            let kept = "what was built before is kept";
+            bail!("{n} of {} not compiled; {kept}\n{first}\n{}", jobs.len(), rest.join("\n"))
         }
     }
 }
@@ -114,10 +106,11 @@ fn jobs<'a>(
     let mut jobs = Vec::new();
     for &arch in arches {
         let folder = kernels.join(arch.name);
+        let part = kernels.join(PART).join(arch.name);
+        fs::create_dir_all(&part)?;
         let old = Manifest::read(&folder).unwrap_or_default();
+        let waiting = Manifest::read(&part).unwrap_or_default();
         let how = compile::how(toolchain, arch);
-        let objects = if arch.platform == Platform::Host { folder.join("objects") } else { folder };
-        fs::create_dir_all(&objects)?;
         for source in found {
             let digest = sources::digest(root, source, headers, &how)?;
             let name = match arch.platform {
@@ -125,14 +118,35 @@ fn jobs<'a>(
                 Platform::Hip => format!("{}.co", source.stem),
                 Platform::Host => format!("{}.o", source.stem),
             };
-            let object = objects.join(&name);
-            let file = if arch.platform == Platform::Host { LIBRARY.to_owned() } else { name };
+            let places = [(&old, objects(arch, &folder)), (&waiting, part.clone())];
+            let file =
+                if arch.platform == Platform::Host { LIBRARY.to_owned() } else { name.clone() };
             let is_same = |have: &&File| have.digest == digest && have.file == file;
-            let have = old.files.iter().find(is_same).filter(|_| object.exists()).cloned();
+            let there = places.into_iter().find_map(|(manifest, place)| {
+                let object = place.join(&name);
+                let have = manifest.files.iter().find(is_same).filter(|_| object.exists())?;
+                Some((have.clone(), object))
+            });
+            let (have, object) = match there {
+                Some((have, object)) => (Some(have), object),
+                None => (None, part.join(&name)),
+            };
             jobs.push(Job { arch, source, object, file, digest, have });
         }
+        // What is about to be compiled is not waiting: a build that is broken off leaves no
+        // manifest that lies.
+        let is_kept = |file: &File| {
+            jobs.iter().any(|job| job.have.as_ref() == Some(file) && job.object.starts_with(&part))
+        };
+        let kept = waiting.files.into_iter().filter(is_kept).collect();
+        manifest(root, toolchain, arch, kept)?.write(&part)?;
     }
     Ok(jobs)
+}
+
+/// Where an architecture's folder has its objects.
+fn objects(arch: Arch, folder: &Path) -> PathBuf {
+    if arch.platform == Platform::Host { folder.join("objects") } else { folder.to_owned() }
 }
 
 /// In the order of `jobs`.
@@ -174,16 +188,43 @@ fn compile_one(root: &Path, toolchain: &Toolchain, job: &Job<'_>) -> Result<File
     })
 }
 
-fn link(root: &Path, toolchain: &Toolchain, folder: &Path, jobs: &[Job<'_>]) -> Result<()> {
-    let library = folder.join(LIBRARY);
-    if library.exists() {
-        return Ok(());
+/// Moves what was compiled into the architecture's folder, and removes what nobody needs there.
+fn install(
+    root: &Path,
+    toolchain: &Toolchain,
+    kernels: &Path,
+    jobs: &[Job<'_>],
+    manifest: &Manifest,
+) -> Result<()> {
+    let Some(Job { arch, .. }) = jobs.first() else { return Ok(()) };
+    let folder = kernels.join(arch.name);
+    let part = kernels.join(PART).join(arch.name);
+    let objects = objects(*arch, &folder);
+    fs::create_dir_all(&objects)?;
+    let mut old = Manifest::read(&folder).unwrap_or_default();
+    let is_new = |job: &&Job<'_>| job.object.starts_with(&part);
+    let mut moves: Vec<_> =
+        jobs.iter().filter(is_new).map(|job| job.object.clone()).map(|it| (it, &objects)).collect();
+    let is_host = arch.platform == Platform::Host;
+    if is_host && (old != *manifest || !folder.join(LIBRARY).exists()) {
+        let all: Vec<_> = jobs.iter().map(|job| job.object.clone()).collect();
+        let library = part.join(LIBRARY);
+        compile::link(root, toolchain, &all, &library)?;
+        moves.push((library, &folder));
     }
-    let objects: Vec<_> = jobs.iter().map(|job| job.object.clone()).collect();
-    // By rename: a test that runs has the old one mapped.
-    let part = folder.join(format!("{LIBRARY}.part"));
-    compile::link(root, toolchain, &objects, &part)?;
-    fs::rename(&part, &library).context("the library cannot be replaced")
+    // Meanwhile what is replaced is not in the manifest, so that none lies if this is broken off.
+    if !moves.is_empty() && !old.files.is_empty() {
+        old.files.retain(|file| !moves.iter().any(|(from, _)| from.ends_with(&file.file)));
+        old.write(&folder)?;
+    }
+    // By rename: who runs kernels has the old ones mapped.
+    for (from, to) in moves {
+        let to = to.join(from.file_name().context("an image has a name")?);
+        fs::rename(&from, &to).with_context(|| format!("{} cannot be replaced", to.display()))?;
+    }
+    manifest.write(&folder)?;
+    remove_strangers(&folder, manifest)?;
+    fs::remove_dir_all(&part).with_context(|| format!("{} cannot be removed", part.display()))
 }
 
 /// Images of sources that are gone.

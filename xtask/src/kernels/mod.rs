@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A kernel is found by its name in the manifest ([`manifest::Manifest`]), which says the file to
-//! load. Names are unique over a folder. What did not change is not compiled again.
+//! load. Names are unique over a folder. What did not change is not compiled again. Images are made in
+//! `target/kernels/.part`, and a folder changes when all of its sources are compiled.
 
 mod arch;
 mod build;
@@ -19,6 +20,8 @@ mod compile;
 mod manifest;
 #[cfg(test)]
 mod orders;
+#[cfg(test)]
+mod rebuilds;
 mod sources;
 mod toolchain;
 mod usage;

@@ -42,6 +42,7 @@ impl Toolchain {
             Some(toolchain) => Ok(toolchain),
             None => match platform {
                 Platform::Cuda => {
+                    host_compiler()?; // before a long fetch
                     fetch_cuda(root)?;
                     Self::find(root, platform)?.context("nvcc is not in its own packages")
                 }
@@ -76,6 +77,9 @@ impl Toolchain {
             reader.display(),
             compiler.display()
         );
+        if platform == Platform::Cuda {
+            host_compiler()?;
+        }
         let version = version(&compiler)?;
         Ok(Some(Self { platform, compiler, reader, version }))
     }
@@ -92,6 +96,16 @@ fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
+}
+
+/// nvcc preprocesses with it.
+fn host_compiler() -> Result<()> {
+    let is_named = env::var_os("NVCC_CCBIN").is_some_and(|it| !it.is_empty());
+    ensure!(
+        is_named || on_path("gcc").is_some(),
+        "gcc is not on PATH, and nvcc needs it: apt-get install g++, or name it in NVCC_CCBIN"
+    );
+    Ok(())
 }
 
 /// The line of `--version` that has the version: nvcc's is not the first.
