@@ -165,3 +165,20 @@ impl Launch {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_world_is_a_launch() {
+        let world = Launch::MOST_RANKS;
+        assert_eq!(Launch::new(world - 1, world).world(), world);
+    }
+
+    #[test]
+    #[should_panic(expected = "a world of 65537 ranks, and there are at most 65536")]
+    fn a_greater_world_is_none() {
+        let _ = Launch::new(0, Launch::MOST_RANKS + 1);
+    }
+}

@@ -1,6 +1,6 @@
-//! What is wrong with the settings of backends that serve devices. Each backend judges its own, first thing
-//! as it is set up: a group of threads that claim devices gets that far, on a machine that has none
-//! as well.
+//! What is wrong with the settings of backends that serve devices. Each backend judges its own,
+//! first thing as it is set up: a group of threads that claim devices gets that far, also on a
+//! machine that has none.
 
 use std::thread;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crossover_policy::{Settings, Sources};
 
 use super::finding::Finding;
 
-/// What the ranks claim to be on: an architecture whose shipped policy names every backend for devices
-/// of one node.
+/// What the ranks claim to be on: an architecture whose shipped policy names every backend for
+/// devices of one node.
 const CLAIMED: &str = "sm90";
 /// It takes milliseconds.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ pub(super) fn examine(settings: Option<&Settings>) -> Option<Finding> {
     let settings = settings.filter(|settings| !settings.backends.is_empty())?;
     let registry = crossover_backends::registry().ok()?;
     let effective = Sources::shipped(CLAIMED).load(&registry).ok()?;
-    // Its device is host memory: who goes on to open one does not get it, and that is the end of it.
+    // Its device is host memory: who goes on to open one gets none, and touches nothing.
     let group = settings.group("doctor");
     let why = form(&registry, &effective.policy, &group)?;
     Some(Finding::fail("settings", why, None))
