@@ -7,7 +7,7 @@
 #   OUT=./results           where logs and measurements go: run.log, tests.log, witness-<ranks>.log, <op>-<mode>-<ranks>.json, table.txt
 #   DEVICE=cuda             or hip
 #   TESTS=1                 TESTS= tests nothing
-#   WITNESS="2 4"           ranks that PyTorch checks on the device through libcrossover.so; WITNESS= checks nothing
+#   WITNESS="2 4"           ranks in which PyTorch checks libcrossover.so; WITNESS= checks nothing
 #   OPS="all_reduce all_gather"   what is measured: collectives, separated by spaces; OPS= measures nothing
 #   MODES="graph eager"     how calls are made
 #   RANKS="2 4 8"           ranks that share the one device
@@ -95,7 +95,7 @@ if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
     witness=
 fi
 for n in $witness; do
-    say "== witness, $n ranks on one device"
+    say "== witness, $n ranks"
     step "witness $n" env LIBCROSSOVER="$here/libcrossover.so" ./crossover launch -n "$n" -- \
         python3 witness/witness.py --device "$device" --require ipc --quick > >(tee -a "$out/witness-$n.log") 2>&1
 done
