@@ -1,4 +1,4 @@
-// Written by `cargo xtask abi` from crates/kernel-abi: change it there.
+// Written by crates/kernel-abi: change it there, then BLESS=1 cargo test -p crossover-kernel-abi.
 #pragma once
 
 constexpr uint32_t MAX_WORLD = 0x10;

@@ -50,8 +50,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// The launch: the same on every rank, or peers wait for blocks that do not exist. 0 leaves a
-/// number to the backend. `early`: the kernel behind may be put on the device while this one runs, where
-/// there is room for both; it waits for the end of this one by itself.
+/// number to the backend. `early`: the kernel behind may be put on the device while this one runs,
+/// where there is room for both; it waits for the end of this one by itself.
 const LAUNCH: &[Param] = &[
     Param { name: "blocks", values: Values::Count { min: 0, max: MAX_BLOCKS as u64 }, default: 0 },
     Param {
@@ -91,8 +91,8 @@ const fn only(op: Op) -> Eligibility {
 
 const ALL_REDUCE: Eligibility = Eligibility { dtypes: FLOATS, ..only(Op::AllReduce) };
 
-/// -0.0 marks an empty slot. Integers are out: the mark is a number to them. Whether a -0.0 survives
-/// depends on whether the call is small enough to come here: the bits follow the size.
+/// -0.0 marks an empty slot. Integers are out: the mark is a number to them. Whether a -0.0
+/// survives depends on whether the call is small enough to come here: the bits follow the size.
 const LAMPORT: Eligibility = Eligibility {
     dtypes: FLOATS,
     determinism: Determinism::RunToRun,

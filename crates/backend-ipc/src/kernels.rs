@@ -1,5 +1,5 @@
-//! The entry points that a group uses, all loaded while it is set up: loading one later may wait for
-//! the whole device, and so for peers that wait for this rank.
+//! The entry points that a group uses, all loaded while it is set up: loading one later may wait
+//! for the whole device, and so for peers that wait for this rank.
 
 use crossover_core::agreement::StepError;
 use crossover_core::call::{Dtype, ReduceOp};

@@ -1,5 +1,5 @@
-//! From a call to launches: which kernel, which piece of the tensors, how many blocks. What a launch
-//! depends on is the same on every rank, but for addresses.
+//! From a call to launches: which kernel, which piece of the tensors, how many blocks. What a
+//! launch depends on is the same on every rank, but for addresses.
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
@@ -296,11 +296,13 @@ enum Way {
     Copy(Copying),
 }
 
-/// How many blocks and threads for so many units of work, of at most `limit` blocks; and whether the kernel
-/// behind may be put on the device early, which it may where there is room for the blocks of both.
+/// How many blocks and threads for so many units of work, of at most `limit` blocks; and whether
+/// the kernel behind may be put on the device early, which it may where there is room for the
+/// blocks of both.
 ///
-/// On a device that ranks share, kernels of one rank that are there at a time must not take the room of a late one: a
-/// kernel with more than half of the limit neither comes early nor lets another.
+/// On a device that ranks share, kernels of one rank that are there at a time must not take the
+/// room of a late one: a kernel with more than half of the limit neither comes early nor lets
+/// another.
 fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
         0 => usual_threads(work, limit),
@@ -317,7 +319,8 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool)
 }
 
 /// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,
-/// docs/measurements. Where blocks are scarce they are larger, so that a thread has one unit of work and not two.
+/// docs/measurements. Where blocks are scarce they are larger, so that a thread has one unit of
+/// work and not two.
 fn usual_threads(work: u64, limit: u64) -> u64 {
     let usual = match work {
         0..=2048 => 128,

@@ -164,7 +164,8 @@ impl Own {
     }
 }
 
-/// A number that no other process of this node has, and that a forked child shares with nobody it talks to.
+/// A number that no other process of this node has, and that a forked child shares with nobody it
+/// talks to.
 pub(crate) fn process() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     use std::sync::OnceLock;

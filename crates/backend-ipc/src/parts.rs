@@ -1,5 +1,5 @@
-//! Which bytes of a tensor are whose: the parts that a collective divides it into, and the pieces of
-//! them that travel at a time.
+//! Which bytes of a tensor are whose: the parts that a collective divides it into, and the pieces
+//! of them that travel at a time.
 
 use crossover_core::call::{CallSig, Op, Split};
 use crossover_kernel_abi::MAX_WORLD;

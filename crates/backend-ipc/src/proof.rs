@@ -1,5 +1,6 @@
-//! May these devices use one another's memory? Asked of the platform, of drivers and of what is remembered before
-//! anything is allocated; proven by the devices themselves once everything is mapped. Every answer can only veto.
+//! May these devices use one another's memory? Asked of the platform, of drivers and of what is
+//! remembered before anything is allocated; proven by the devices themselves once everything is
+//! mapped. Every answer can only veto.
 
 use std::path::PathBuf;
 use std::thread;
@@ -17,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::{Group, IpcSession};
 
-/// The longest that a kernel may take which writes a word to each peer. It takes microseconds where peers work; a
-/// device that others keep busy may let it wait.
+/// The longest that a kernel may take which writes a word to each peer. It takes microseconds where
+/// peers work; a device that others keep busy may let it wait.
 const PROBE: Duration = Duration::from_secs(10);
 /// Between looks at it.
 const PATIENCE: Duration = Duration::from_micros(200);
@@ -34,8 +35,8 @@ fn allowed_by(platform: &Platform) -> Result<(), StepError> {
     platform.refusal().map_or(Ok(()), |why| Err(StepError(why)))
 }
 
-/// Every rank's device, and where is remembered what is found out of them: on rank 0 alone, so that there is one
-/// reader and one writer.
+/// Every rank's device, and where is remembered what is found out of them: on rank 0 alone, so that
+/// there is one reader and one writer.
 pub(crate) struct Asked {
     pub(crate) units: Vec<String>,
     pub(crate) memory: Local<Option<Memory>>,
@@ -89,8 +90,8 @@ impl Memory {
         Ok(key.map(|key| Memory { cache: Cache::new(folder), key }))
     }
 
-    /// What was broken is not tried again: where peers do not work, a try may hang the machine. What was proven is,
-    /// since that costs next to nothing and the mappings are new.
+    /// What was broken is not tried again: where peers do not work, a try may hang the machine.
+    /// What was proven is, since that costs next to nothing and the mappings are new.
     fn recall(&self, units: &[String]) -> Result<(), StepError> {
         let found = match self.cache.load(&self.key) {
             Ok(Some(found)) => found,
@@ -121,8 +122,8 @@ fn rank_of(units: &[String], unit: &str) -> usize {
     units.iter().position(|theirs| theirs == unit).unwrap_or(units.len())
 }
 
-/// Every rank leaves a mark with every other, by a kernel's stores, and reads it back by its loads; each owner then
-/// looks into its own memory. All ranks judge what all have seen.
+/// Every rank leaves a mark with every other, by a kernel's stores, and reads it back by its loads;
+/// each owner then looks into its own memory. All ranks judge what all have seen.
 pub(crate) fn prove(
     setup: &mut Setup<'_>,
     session: Local<IpcSession>,
@@ -230,7 +231,8 @@ fn judged(units: &[String], seen: &[Seen], nonce: u64) -> Vec<Found> {
     pairs.filter(|(user, owner)| user != owner).map(judge).collect()
 }
 
-/// What a rank writes: another in every group, of each rank another, and nothing that was there before.
+/// What a rank writes: another in every group, of each rank another, and nothing that was there
+/// before.
 fn mark(nonce: u64, rank: usize) -> u64 {
     const NEVER_ZERO: u64 = 0x0000_0001_0000_0001;
     (nonce ^ ((rank as u64) << 1)) | NEVER_ZERO

@@ -86,8 +86,8 @@ impl Rows {
         self.table.address() + nth as u64 * ROW
     }
 
-    /// Forgets the calls since the last commit. Their rows are nobody else's: a graph that was thrown away and
-    /// is replayed all the same finds them empty.
+    /// Forgets the calls since the last commit. Their rows are nobody else's: a graph that was
+    /// thrown away and is replayed all the same finds them empty.
     pub(crate) fn discard(&mut self) {
         self.used += self.pending.len();
         self.pending.clear();
@@ -99,8 +99,8 @@ impl Rows {
     }
 }
 
-/// Exchanges what was captured. The session keeps the rows behind a lock, since steps of a set-up own what they
-/// touch.
+/// Exchanges what was captured. The session keeps the rows behind a lock, since steps of a set-up
+/// own what they touch.
 pub(crate) fn commit<'g>(
     own: &Arc<Own>,
     rows: &Arc<Mutex<Rows>>,
@@ -174,8 +174,8 @@ fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepEr
     Ok((told, descriptors))
 }
 
-/// Maps what is not mapped yet. `None` for an input that some rank stages, or that cannot be mapped here. The core has
-/// seen that all ranks captured as many calls.
+/// Maps what is not mapped yet. `None` for an input that some rank stages, or that cannot be mapped
+/// here. The core has seen that all ranks captured as many calls.
 fn map(
     own: &Own,
     rows: &mut Rows,

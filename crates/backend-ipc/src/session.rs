@@ -124,14 +124,16 @@ impl Session for IpcSession {
 }
 
 impl IpcSession {
-    /// Lets go of peers' memory, of which no kernel of this rank will make use, before the group is one.
+    /// Lets go of peers' memory, of which no kernel of this rank will make use, before the group is
+    /// one.
     pub(crate) fn unmap(&mut self) {
         self.peers.clear();
         self.parted = true;
     }
 
-    /// Kernels of one group run one after the other, whatever streams they are in: they share slots. Captured calls are ordered by
-    /// their graph, and a graph's replays by whoever replays it.
+    /// Kernels of one group run one after the other, whatever streams they are in: they share
+    /// slots. Captured calls are ordered by their graph, and a graph's replays by whoever
+    /// replays it.
     #[inline]
     fn keep_order(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
         match self.last.replace(stream) {
@@ -149,7 +151,8 @@ impl IpcSession {
             .map_err(|e| vendor("wait for the stream of the call before", seq, e))
     }
 
-    /// Until this rank's eager calls are done. Kernels end by themselves, at the latest with their budget.
+    /// Until this rank's eager calls are done. Kernels end by themselves, at the latest with their
+    /// budget.
     fn await_own(&self, seq: u64) -> Result<(), EnqueueError> {
         let Some(last) = self.last else { return Ok(()) };
         let device = &self.group.own.device;
@@ -203,7 +206,8 @@ impl IpcSession {
         }
     }
 
-    /// Why the group is not well: the verdict, or what this rank's kernel reported, which becomes the verdict.
+    /// Why the group is not well: the verdict, or what this rank's kernel reported, which becomes
+    /// the verdict.
     #[cold]
     fn ended(&self, step: &str, seq: u64) -> EnqueueError {
         let Group { rank, own, .. } = &self.group;
@@ -227,7 +231,8 @@ impl IpcSession {
         self.end(error, &place, seq)
     }
 
-    /// Ends the group for all with this error, or returns the one that came first. `step` and `seq` are this rank's own.
+    /// Ends the group for all with this error, or returns the one that came first. `step` and `seq`
+    /// are this rank's own.
     fn end(&self, error: EnqueueError, step: &str, seq: u64) -> EnqueueError {
         let board = &self.group.own.board;
         let verdict = Verdict::of(&error)
@@ -241,8 +246,8 @@ impl IpcSession {
 }
 
 impl Drop for IpcSession {
-    /// Memory that peers may still touch is not given back: they would fault. Nor are kernels unloaded, which may wait
-    /// for those that run. All of it goes with the process.
+    /// Memory that peers may still touch is not given back: they would fault. Nor are kernels
+    /// unloaded, which may wait for those that run. All of it goes with the process.
     fn drop(&mut self) {
         let is_forked = std::process::id() != self.process;
         if !self.parted || is_forked {

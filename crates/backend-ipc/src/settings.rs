@@ -1,7 +1,7 @@
 //! What an operator can set for this backend: `ipc.push`, `ipc.lamport` and `ipc.stage`, the bytes
-//! of memory that protocols have, `ipc.kernels`, the folder of kernel images, and `ipc.p2p_cache`, the folder in
-//! which is remembered what was found out of devices that use one another's memory. Larger messages travel in pieces
-//! of those sizes.
+//! of memory that protocols have, `ipc.kernels`, the folder of kernel images, and `ipc.p2p_cache`,
+//! the folder in which is remembered what was found out of devices that use one another's memory.
+//! Larger messages travel in pieces of those sizes.
 
 use std::path::PathBuf;
 

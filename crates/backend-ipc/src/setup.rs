@@ -1,5 +1,5 @@
-//! How a group comes up: settings, the device and its kernels, the board, arenas, mappings, proof. Each
-//! step is voted on, so it comes up on every rank or on none.
+//! How a group comes up: settings, the device and its kernels, the board, arenas, mappings, proof.
+//! Each step is voted on, so it comes up on every rank or on none.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -111,10 +111,10 @@ fn count_blocks(opened: Opened) -> (Result<Counted, StepError>, Opened) {
     (resident.map(|resident| (multiprocessors, resident)), opened)
 }
 
-/// The most blocks of a launch of each kernel, such that the blocks of all ranks of a device run at the
-/// same time, and that those of all ranks but one leave a multiprocessor free: what that one has to run
-/// before it comes may fit nowhere else, since kernels that want another division of a multiprocessor's memory do not
-/// run beside one another.
+/// The most blocks of a launch of each kernel, such that the blocks of all ranks of a device run at
+/// the same time, and that those of all ranks but one leave a multiprocessor free: what that one
+/// has to run before it comes may fit nowhere else, since kernels that want another division of a
+/// multiprocessor's memory do not run beside one another.
 fn limits(counted: &[Counted], ranks_per_unit: u32) -> Vec<u64> {
     let multiprocessors = counted.iter().map(|(count, _)| *count).min().unwrap_or(1);
     let alone = match ranks_per_unit {

@@ -12,8 +12,7 @@
 //! - *After selection nothing may refuse.* An error from [`Session::enqueue`] poisons the
 //!   communicator on this rank; it is never a reason to try the next backend.
 //! - *Nothing waits for ever.* A session bounds every wait by
-//!   [`BackendSettings::call_deadline`](crate::settings::BackendSettings), and heeds its
-//!   [`Abort`].
+//!   [`BackendSettings::call_deadline`](crate::settings::BackendSettings), and heeds its [`Abort`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +63,8 @@ pub struct Algorithm {
     pub params: &'static [Param],
 }
 
-/// Something of an algorithm that a policy's `params` can set, such as a number of blocks. It is the
-/// same on every rank, as the policy is.
+/// Something of an algorithm that a policy's `params` can set, such as a number of blocks. It is
+/// the same on every rank, as the policy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Param {
     /// Its key in `params`.
@@ -198,8 +197,8 @@ pub trait Session: Send {
     /// waits nor communicates.
     fn discard(&mut self) {}
 
-    /// Has work that was enqueued failed since? Where calls return before their work is done, only this or
-    /// the next call tells. `seq` is the last call's number. Never waits.
+    /// Has work that was enqueued failed since? Where calls return before their work is done, only
+    /// this or the next call tells. `seq` is the last call's number. Never waits.
     ///
     /// # Errors
     ///

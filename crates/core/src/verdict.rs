@@ -1,5 +1,5 @@
-//! How a group ends when it ends badly, as it travels between ranks: the first that gives up says why,
-//! and every other repeats that instead of a story of its own.
+//! How a group ends when it ends badly, as it travels between ranks: the first that gives up says
+//! why, and every other repeats that instead of a story of its own.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::EnqueueError;
 
-/// An [`EnqueueError`] that concerns all ranks. An abort's step and call are the reader's own, since who
-/// aborts may not be in a call.
+/// An [`EnqueueError`] that concerns all ranks. An abort's step and call are the reader's own,
+/// since who aborts may not be in a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// A rank aborted the group.
@@ -60,8 +60,8 @@ impl Verdict {
         Verdict::Aborted { rank, reason }
     }
 
-    /// What of an error concerns all ranks; `None` for one that is this rank's alone, and for an abort, which all
-    /// know of already.
+    /// What of an error concerns all ranks; `None` for one that is this rank's alone, and for an
+    /// abort, which all know of already.
     pub fn of(error: &EnqueueError) -> Option<Verdict> {
         Some(match error.clone() {
             EnqueueError::Late { step, seq, ranks, waited } => {

@@ -54,8 +54,8 @@ impl Library {
 /// A driver, by its address, and a device of it.
 type On = (usize, u32);
 
-/// Loads an image, or finds it where another group of this process has it on the same device: loading takes
-/// milliseconds, and the driver may wait for the device over it.
+/// Loads an image, or finds it where another group of this process has it on the same device:
+/// loading takes milliseconds, and the driver may wait for the device over it.
 fn load(device: &Device, file: &Path) -> Result<Module, DeviceError> {
     static LOADED: Mutex<Vec<(On, PathBuf, Kept)>> = Mutex::new(Vec::new());
     // Whoever has the module has its driver, so that no other one is at this address.

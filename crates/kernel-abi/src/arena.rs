@@ -13,8 +13,8 @@ pub struct Room {
     pub stage: u64,
 }
 
-/// Where everything is in an arena, in bytes from its start: a pure function of the group's size and
-/// agreed room, so that every rank knows every arena.
+/// Where everything is in an arena, in bytes from its start: a pure function of the group's size
+/// and agreed room, so that every rank knows every arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arena {
     /// The rooms that it was made for.
@@ -25,7 +25,8 @@ pub struct Arena {
     pub push: u64,
     /// Reduced shares beside flags: the same again.
     pub shares: u64,
-    /// Lamport's: three slots of a place for each rank, every word [`LAMPORT_EMPTY`](crate::LAMPORT_EMPTY) at the start.
+    /// Lamport's: three slots of a place for each rank, every word
+    /// [`LAMPORT_EMPTY`](crate::LAMPORT_EMPTY) at the start.
     pub lamport: u64,
     /// Staged inputs: two, by parity of the call.
     pub stage: u64,

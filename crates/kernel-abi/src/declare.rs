@@ -22,8 +22,8 @@ pub(crate) struct Declared {
     pub(crate) fields: &'static [Field],
 }
 
-/// `#[repr(C)]` structures of integers, arrays of them and one another. Padding must be written out: C and Rust
-/// would agree about it, and a comparison of bytes would not.
+/// `#[repr(C)]` structures of integers, arrays of them and one another. Padding must be written
+/// out: C and Rust would agree about it, and a comparison of bytes would not.
 macro_rules! declare {
     ($(
         $(#[doc = $about:literal])*

@@ -7,7 +7,7 @@ use crate::structs::{DECLARED, LAMPORT_EMPTY, MAX_BLOCKS, MAX_THREADS, MAX_WORLD
 /// The text of `kernels-common/crossover/abi.h`.
 pub fn header() -> String {
     let mut text = String::from(
-        "// Written by `cargo xtask abi` from crates/kernel-abi: change it there.\n#pragma once\n\n",
+        "// Written by crates/kernel-abi: change it there, then BLESS=1 cargo test -p crossover-kernel-abi.\n#pragma once\n\n",
     );
     for (name, value) in constants() {
         writeln!(text, "constexpr uint32_t {name} = {value:#x};").expect("a string takes all");

@@ -5,8 +5,8 @@
 //! assertions hold the compilers to it.
 //!
 //! A rank's memory that peers write is its *arena*, laid out by [`Arena`], the same on every rank.
-//! What only the rank's own kernels write is its [`State`]. What host and kernels tell each other is in
-//! [`Failure`] and in an abort word, both in pages of the host.
+//! What only the rank's own kernels write is its [`State`]. What host and kernels tell each other
+//! is in [`Failure`] and in an abort word, both in pages of the host.
 
 mod arena;
 mod declare;

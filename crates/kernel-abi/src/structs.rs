@@ -8,8 +8,8 @@ pub const MAX_WORLD: usize = 16;
 pub const MAX_BLOCKS: usize = 1024; // size: more than any device holds at a time
 /// Most threads of a block of ours.
 pub const MAX_THREADS: usize = 512;
-/// The word that marks an empty place of Lamport's protocol: -0.0 as f32, and as the upper half of a pair of
-/// 16-bit floats. Senders flush it to +0.0.
+/// The word that marks an empty place of Lamport's protocol: -0.0 as f32, and as the upper half of
+/// a pair of 16-bit floats. Senders flush it to +0.0.
 pub const LAMPORT_EMPTY: u32 = 0x8000_0000;
 
 /// Why a kernel gave up, in [`Failure::code`].

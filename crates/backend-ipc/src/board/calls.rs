@@ -1,6 +1,6 @@
-//! Whether all ranks make the same call: each posts a fingerprint of its own before it launches, and
-//! looks at those that peers have posted. Whoever comes last sees all, so a difference is always
-//! seen by somebody, who ends the group for all.
+//! Whether all ranks make the same call: each posts a fingerprint of its own before it launches,
+//! and looks at those that peers have posted. Whoever comes last sees all, so a difference is
+//! always seen by somebody, who ends the group for all.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
@@ -105,7 +105,8 @@ impl Board {
         own.count.store(mine.count, Relaxed);
         own.split.store(mine.split, Relaxed);
         own.tag.store(tag, Release);
-        // Of two ranks that come at the same time one sees the other's: a store is not overtaken by the loads behind it.
+        // Of two ranks that come at the same time one sees the other's: a store is not overtaken by
+        // the loads behind it.
         fence(SeqCst);
         for peer in (0..world).filter(|peer| *peer != rank) {
             let theirs = self.entry(peer, seq).tag.load(Acquire);

@@ -110,7 +110,8 @@ impl Board {
 
     /// The device writes it: an atomic of ours at its place.
     fn code(&self, rank: u32) -> &AtomicU32 {
-        // SAFETY: aligned, inside the mapping for as long as this is borrowed, and only ever written whole.
+        // SAFETY: aligned, inside the mapping for as long as this is borrowed, and only ever
+        // written whole.
         unsafe { AtomicU32::from_ptr((&raw const (*self.failure(rank)).code).cast_mut()) }
     }
 }

@@ -38,8 +38,8 @@ pub(crate) struct Board {
     pages: *mut Pages,
 }
 
-// SAFETY: what is written after the mapping was made is atomic, or guarded by an atomic (the verdict), or
-// written by a device and read volatile after an atomic says so (failures).
+// SAFETY: what is written after the mapping was made is atomic, or guarded by an atomic (the
+// verdict), or written by a device and read volatile after an atomic says so (failures).
 unsafe impl Send for Board {}
 // SAFETY: as above.
 unsafe impl Sync for Board {}
@@ -103,7 +103,8 @@ impl Board {
     }
 
     fn pages(&self) -> &Pages {
-        // SAFETY: mapped while this lives, aligned to a page; shared writes go through atomics and the cell.
+        // SAFETY: mapped while this lives, aligned to a page; shared writes go through atomics and
+        // the cell.
         unsafe { &*self.pages }
     }
 }

@@ -18,8 +18,8 @@ use crate::call::{CallSig, Split};
 use crate::digest::{Digest, digest};
 use crate::plan::Choice;
 
-/// A capture could not be completed: its graphs must not be replayed. The group is no longer usable,
-/// but for [`CommitError::NoChannel`].
+/// A capture could not be completed: its graphs must not be replayed. The group is no longer
+/// usable, but for [`CommitError::NoChannel`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {

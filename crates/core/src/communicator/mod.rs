@@ -298,8 +298,8 @@ impl Communicator {
         CallError::Failed(error)
     }
 
-    /// Has anything failed that was enqueued on a device? What a stream holds after it was synchronised is right
-    /// only if this says so. Never waits for work.
+    /// Has anything failed that was enqueued on a device? What a stream holds after it was
+    /// synchronised is right only if this says so. Never waits for work.
     ///
     /// # Errors
     ///

@@ -27,15 +27,7 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new(world: usize, seed: u64) -> Setup {
-        Setup {
-            world,
-            seed,
-            epoch: 1,
-            blocks: 2,
-            threads: 16,
-            stale_flag: 0,
-            budget: BUDGET,
-        }
+        Setup { world, seed, epoch: 1, blocks: 2, threads: 16, stale_flag: 0, budget: BUDGET }
     }
 }
 
