@@ -40,8 +40,10 @@ macro_rules! device_conformance {
             $crate::device_tests!($target, as_threads:
                 every_dtype_and_reduce_op, sizes_around_every_room, every_world,
                 misaligned_tensors, in_place, counts_per_rank, every_bit, calls_back_to_back,
-                lagging_ranks, several_groups_at_once, empty_calls_advance_together,
-                different_calls_end_alike, a_different_call_far_behind_is_seen, an_abort_ends_every_wait, a_dropped_rank_is_named,
+                lagging_ranks, two_streams_by_turns, several_groups_at_once,
+                empty_calls_advance_together, different_calls_end_alike,
+                a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
+                a_dropped_rank_is_named,
                 a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,
                 graphs_of_any_memory, two_graphs_by_turns, a_graph_that_was_not_committed,
                 unequal_captures_are_refused, a_capture_that_failed_is_forgotten

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use crossover_core::call::{Dtype, Op, ReduceOp, Split};
+use crossover_device::stream::Stream;
 
 use super::{Case, Prepared, Stand, Target};
 use crate::data::{Rng, Values};
@@ -256,6 +257,33 @@ pub fn several_groups_at_once(stand: &Stand, target: &Target) {
             });
         }
     });
+}
+
+/// Calls of one group on two streams by turns, one right behind the other: they keep their order.
+pub fn two_streams_by_turns(stand: &Stand, target: &Target) {
+    let calls = stand.scale(12, 100);
+    for world in stand.worlds(&[2]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            let ops = target.ops();
+            let prepared: Vec<Prepared<'_>> = (0..calls)
+                .map(|seed| {
+                    let op = ops[seed as usize % ops.len()];
+                    let count = 100 + seed as usize * 37;
+                    Case::new(target, op, some_dtype(target, op, seed), count, seed)
+                        .prepare(rank, &rank.room)
+                })
+                .collect();
+            let mut other = Stream::new(&rank.device).expect("a stream");
+            rank.meet("loaded");
+            for call in &prepared {
+                call.enqueue(rank).expect("the call can be made");
+                std::mem::swap(&mut rank.stream, &mut other);
+            }
+            other.synchronize().expect("kernels end by themselves");
+            rank.finish().expect("all succeed");
+            prepared.iter().for_each(|call| call.check(rank));
+        });
+    }
 }
 
 /// Nothing to move is still a call.
