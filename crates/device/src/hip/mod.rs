@@ -3,11 +3,11 @@
 //! Files are those of [`cuda`](crate::cuda), for the same parts of [`Driver`]. What differs:
 //!
 //! - HIP has no contexts: a context is a device's number, and making it current selects the device.
-//! - Device memory that this crate allocates is uncached ([`memory`]): ranks share it inside kernels,
+//! - Device memory that this crate allocates is uncached (`memory`): ranks share it inside kernels,
 //!   and on AMD's devices ordinary memory is coherent between kernels only.
 //! - Programmatic launches and the fabric do not exist.
 //! - Whether a pointer is of virtual memory cannot be asked of every release: some crash. So only
-//!   virtual memory allocated here is known as such ([`virtual_memory`]).
+//!   virtual memory allocated here is known as such (`virtual_memory`).
 
 mod api;
 mod capture;
