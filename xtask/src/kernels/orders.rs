@@ -17,7 +17,8 @@ type Promise = (&'static str, &'static [&'static str]);
 /// sm_80 and later. A release waits for all that was written before; an acquire empties the cache
 /// that is not coherent. Counting orders nothing: barriers around it do.
 const CUDA: &[Promise] = &[
-    ("pack", &["LDG.E.128 ", "STG.E.128 "]),
+    // Plain accesses: whole, to memory that the compiler may or may not know to be global.
+    ("pack", &[".E.128 ", ".E.128 "]),
     ("pack_relaxed", &["LDG.E.128.STRONG.SYS", "STG.E.128.STRONG.SYS"]),
     ("line_relaxed", &["LDG.E.128.STRONG.SYS", "STG.E.128.STRONG.SYS"]),
     ("relaxed_u64", &["LDG.E.64.STRONG.SYS", "STG.E.64.STRONG.SYS"]),
@@ -107,7 +108,9 @@ fn check(platform: Platform, promises: fn(&str) -> &'static [Promise]) {
         stem: "orders".to_owned(),
         is_kernel: true,
     };
-    let folder = env::temp_dir().join(format!("crossover-orders-{}", std::process::id()));
+    // A folder a platform: both are checked at the same time.
+    let name = format!("crossover-orders-{}-{}", platform as u8, std::process::id());
+    let folder = env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     for arch in Arch::of(platform) {
         let object = folder.join(arch.name);
