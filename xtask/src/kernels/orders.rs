@@ -23,7 +23,7 @@ const CUDA: &[Promise] = &[
     ("line_relaxed", &["LDG.E.128.STRONG.SYS", "STG.E.128.STRONG.SYS"]),
     ("relaxed_u64", &["LDG.E.64.STRONG.SYS", "STG.E.64.STRONG.SYS"]),
     ("relaxed_u32", &["LDG.E.STRONG.SYS", "STG.E.STRONG.SYS"]),
-    ("acquire_u64", &["LDG.E.64.STRONG.SYS", "CCTL.IVALL", "STG.E.128 "]),
+    ("acquire_u64", &["LDG.E.64.STRONG.SYS", "CCTL.IVALL", ".E.128 "]),
     ("release_u64", &["MEMBAR.ALL.SYS", "STG.E.64.STRONG.SYS"]),
     ("release_u32", &["MEMBAR.ALL.SYS", "STG.E.STRONG.SYS"]),
     ("exchange_u32", &["MEMBAR.ALL.SYS", "CAS.STRONG.SYS", "CCTL.IVALL"]),
