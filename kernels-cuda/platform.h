@@ -28,14 +28,19 @@ struct alignas(16) Line {
   uint64_t a[2];
 };
 
-// Plain accesses, which the compiler may move beside one another so that many are on their way; the clobbers of what
-// is below keep them on their side of a barrier. No pointer here is `restrict`, so it takes the coherent path.
+// Plain accesses to global memory, never by the non-coherent path: what peers wrote must be seen. They keep their order
+// where they are issued and wait for nothing: several are on their way if they are loaded before one is used.
 PLATFORM_DEVICE Pack load_pack(const void* from) {
-  const uint4 v = *static_cast<const uint4*>(from);
-  return Pack{{v.x, v.y, v.z, v.w}};
+  Pack p;
+  asm volatile("ld.global.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(p.w[0]), "=r"(p.w[1]), "=r"(p.w[2]), "=r"(p.w[3])
+               : "l"(from)
+               : "memory");
+  return p;
 }
 PLATFORM_DEVICE void store_pack(void* to, Pack p) {
-  *static_cast<uint4*>(to) = make_uint4(p.w[0], p.w[1], p.w[2], p.w[3]);
+  asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(p.w[0]), "r"(p.w[1]), "r"(p.w[2]), "r"(p.w[3])
+               : "memory");
 }
 PLATFORM_DEVICE Pack load_pack_relaxed(const void* from) {
   Pack p;

@@ -17,13 +17,12 @@ type Promise = (&'static str, &'static [&'static str]);
 /// sm_80 and later. A release waits for all that was written before; an acquire empties the cache
 /// that is not coherent. Counting orders nothing: barriers around it do.
 const CUDA: &[Promise] = &[
-    // Plain accesses: whole, to memory that the compiler may or may not know to be global.
-    ("pack", &[".E.128 ", ".E.128 "]),
+    ("pack", &["LDG.E.128 ", "STG.E.128 "]),
     ("pack_relaxed", &["LDG.E.128.STRONG.SYS", "STG.E.128.STRONG.SYS"]),
     ("line_relaxed", &["LDG.E.128.STRONG.SYS", "STG.E.128.STRONG.SYS"]),
     ("relaxed_u64", &["LDG.E.64.STRONG.SYS", "STG.E.64.STRONG.SYS"]),
     ("relaxed_u32", &["LDG.E.STRONG.SYS", "STG.E.STRONG.SYS"]),
-    ("acquire_u64", &["LDG.E.64.STRONG.SYS", "CCTL.IVALL", ".E.128 "]),
+    ("acquire_u64", &["LDG.E.64.STRONG.SYS", "CCTL.IVALL", "STG.E.128 "]),
     ("release_u64", &["MEMBAR.ALL.SYS", "STG.E.64.STRONG.SYS"]),
     ("release_u32", &["MEMBAR.ALL.SYS", "STG.E.STRONG.SYS"]),
     ("exchange_u32", &["MEMBAR.ALL.SYS", "CAS.STRONG.SYS", "CCTL.IVALL"]),
