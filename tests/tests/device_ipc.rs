@@ -1,6 +1,8 @@
 //! Every algorithm of backend `ipc`, on the device that `CROSSOVER_TEST_DEVICE` names.
 
-use crossover_tests::device::Target;
+use crossover_tests::device::{
+    Body, Stand, Target, all_in_processes, as_threads, groups_come_and_go_between,
+};
 use crossover_tests::{device_conformance, device_tests};
 
 device_conformance! {
@@ -37,21 +39,33 @@ mod whole {
         ("ipc/all_to_all", 8192),
     ];
 
+    fn algorithms_by_turns(stand: &Stand, _: &Target) {
+        let targets = TURNS.map(|(name, high)| (Target::parse(name), high));
+        crossover_tests::device::algorithms_by_turns(stand, &targets);
+    }
+
     #[test]
-    fn algorithms_by_turns() {
-        let name = concat!(module_path!(), "::algorithms_by_turns");
-        crossover_tests::device::as_threads(name, "ipc/one_shot_push", |stand, _| {
-            let targets = TURNS.map(|(name, high)| (Target::parse(name), high));
-            crossover_tests::device::algorithms_by_turns(stand, &targets);
-        });
+    fn threads_take_turns() {
+        let name = concat!(module_path!(), "::threads_take_turns");
+        as_threads(name, "ipc/one_shot_push", algorithms_by_turns);
     }
 
     #[test]
     fn groups_come_and_go() {
         let name = concat!(module_path!(), "::groups_come_and_go");
-        crossover_tests::device::as_threads(name, "ipc/one_shot_push", |stand, target| {
+        as_threads(name, "ipc/one_shot_push", |stand, target| {
             crossover_tests::device::groups_come_and_go(stand, target, 200);
         });
+    }
+
+    #[test]
+    fn in_processes() {
+        let name = concat!(module_path!(), "::in_processes");
+        let bodies = [
+            ("algorithms_by_turns", algorithms_by_turns as Body),
+            ("groups_come_and_go_between", groups_come_and_go_between),
+        ];
+        all_in_processes(name, "ipc/one_shot_push", &bodies);
     }
 }
 

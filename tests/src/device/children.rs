@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 use super::{Stand, Target, stand};
 
 /// A test's body.
-type Body = fn(&Stand, &Target);
+pub type Body = fn(&Stand, &Target);
 
 /// Says what a process is among others.
 const SEAT: &str = "CROSSOVER_TEST_SEAT";
-/// What it says where ranks are the process's threads.
-const THREADS: &str = "threads";
 /// How long a process may take. A group whose ranks wait for each other ends sooner.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Ranks of all tests share one device, whose blocks must all run at the same time.
@@ -26,14 +24,14 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub(super) enum Seat {
     /// The one that a person or a tool started.
     Here,
-    /// Started for one test, whose ranks are its threads.
-    Threads,
-    /// Started for one rank of one test.
+    /// Started for one rank.
     Process {
         /// Which.
         rank: u32,
         /// Of how many.
         world: u32,
+        /// The first of several tests to run.
+        first: usize,
         /// Where they meet.
         folder: PathBuf,
     },
@@ -42,65 +40,125 @@ pub(super) enum Seat {
 impl Seat {
     pub(super) fn read() -> Seat {
         let Ok(text) = std::env::var(SEAT) else { return Seat::Here };
-        let mut words = text.splitn(3, ' ');
-        let mut number = || words.next().and_then(|word| word.parse().ok());
-        match (number(), number()) {
-            (Some(rank), Some(world)) => {
+        let mut words = text.splitn(4, ' ');
+        let mut number = || words.next().and_then(|word| word.parse::<u32>().ok());
+        match (number(), number(), number()) {
+            (Some(rank), Some(world), Some(first)) => {
                 let folder = PathBuf::from(words.next().unwrap_or_default());
-                Seat::Process { rank, world, folder }
+                Seat::Process { rank, world, first: first as usize, folder }
             }
-            _ => Seat::Threads,
+            _ => panic!("{SEAT} is set, and not by this program: {text}"),
         }
     }
 }
 
-/// Runs a test whose ranks are threads. `name` is its path, as the harness knows it, behind the name
-/// of the test program.
+/// Runs a test whose ranks are threads. Real devices have [`all_in_processes`] instead: freeing memory
+/// there waits for the kernels of all threads, and so for ranks that wait for this one.
 ///
 /// # Panics
 ///
 /// If the test fails.
-pub fn as_threads(name: &str, target: &'static str, body: Body) {
-    let Some(stand) = here() else { return };
+pub fn as_threads(_name: &str, target: &'static str, body: Body) {
+    let Some(stand) = emulated() else { return };
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let target = Target::parse(target);
-    match stand.seat() {
-        Seat::Here if !stand.is_emulated() => {
-            await_all(vec![start(stand, name, THREADS)]);
-        }
-        _ => body(stand, &target),
-    }
+    body(stand, &Target::parse(target));
 }
 
-/// Runs a test whose ranks are processes, in groups of several sizes.
+/// Runs a test whose ranks are processes, in groups of two sizes. `name` is its path, as the harness
+/// knows it, behind the name of the test program. Real devices have [`all_in_processes`] instead.
 ///
 /// # Panics
 ///
 /// If the test fails.
 pub fn as_processes(name: &str, target: &'static str, body: Body) {
-    let Some(stand) = here() else { return };
-    let target = Target::parse(target);
+    let Some(stand) = emulated() else { return };
     if *stand.seat() != Seat::Here {
-        return body(stand, &target);
+        return body(stand, &Target::parse(target));
     }
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for world in stand.scale(vec![2, 3], vec![2, 3, 4, 5, 8]) {
-        let folder = tempfile::tempdir().expect("a folder to meet in");
-        let seat = |rank| format!("{rank} {world} {}", folder.path().display());
-        await_all((0..world).map(|rank| start(stand, name, &seat(rank))).collect());
+    for world in [2, 3] {
+        let failed = run_group(stand, name, world, 0);
+        assert!(failed.is_none(), "{}", failed.map(|failed| failed.said).unwrap_or_default());
     }
 }
 
-/// The device, or a sentence on stderr about why tests skip.
-#[expect(clippy::print_stderr, reason = "a test that skips says so")]
-fn here() -> Option<&'static Stand> {
-    match Stand::find() {
-        Ok(stand) => Some(stand),
-        Err(why) => {
-            eprintln!("skipped: {why}");
-            None
+/// Runs tests one after the other in the same few processes, a group of each size that the variable
+/// `CROSSOVER_TEST_WORLDS` lists, on a real device: to start processes there takes longer than most
+/// tests. Those behind one that failed run in new processes.
+///
+/// # Panics
+///
+/// If a test fails, once all have run.
+pub fn all_in_processes(name: &str, target: &'static str, bodies: &[(&str, Body)]) {
+    let Some(stand) = here() else { return };
+    if let Seat::Process { first, .. } = stand.seat() {
+        for (nth, (name, body)) in bodies.iter().enumerate().skip(*first) {
+            tell(&format!("{RUNNING}{nth} {name}"));
+            body(stand, &Target::parse(target));
+        }
+        return;
+    }
+    if stand.is_emulated() {
+        return tell("skipped: emulated, these tests run one by one");
+    }
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut failures = Vec::new();
+    for world in worlds() {
+        let mut first = 0;
+        while let Some(failed) = run_group(stand, name, world, first) {
+            let (name, _) = bodies[failed.nth.unwrap_or(first)];
+            failures.push(format!("{name}, {world} ranks:\n{}", failed.said));
+            first = failed.nth.unwrap_or(first) + 1;
+            if first == bodies.len() {
+                break;
+            }
         }
     }
+    assert!(failures.is_empty(), "{} failed\n{}", failures.len(), failures.join("\n"));
+}
+
+/// What a process says before each of its tests, followed by the test's number.
+const RUNNING: &str = "running ";
+
+/// Sizes of groups on a real device.
+fn worlds() -> Vec<u32> {
+    let text = std::env::var("CROSSOVER_TEST_WORLDS").unwrap_or_else(|_| "2 3 4 5 8".to_owned());
+    let number = |word: &str| word.parse().expect("CROSSOVER_TEST_WORLDS lists numbers of ranks");
+    text.split_whitespace().map(number).collect()
+}
+
+/// The emulated device, or a sentence about why this test skips.
+fn emulated() -> Option<&'static Stand> {
+    let stand = here()?;
+    if !stand.is_emulated() {
+        tell("skipped: on a device, in_processes runs this test and its neighbours");
+        return None;
+    }
+    Some(stand)
+}
+
+/// The device, or a sentence on stderr about why tests skip.
+fn here() -> Option<&'static Stand> {
+    Stand::find().as_ref().map_err(|why| tell(&format!("skipped: {why}"))).ok()
+}
+
+#[expect(clippy::print_stderr, reason = "a test that skips says so, and a process what it runs")]
+fn tell(what: &str) {
+    eprintln!("{what}");
+}
+
+/// What a group of processes failed with.
+struct Failed {
+    /// The test that the last of them was at, where they run several.
+    nth: Option<usize>,
+    said: String,
+}
+
+/// Runs the test of this name in so many processes, from its `first` part on.
+fn run_group(stand: &Stand, name: &str, world: u32, first: usize) -> Option<Failed> {
+    let folder = tempfile::tempdir().expect("a folder to meet in");
+    let seat = |rank| format!("{rank} {world} {first} {}", folder.path().display());
+    await_all((0..world).map(|rank| start(stand, name, &seat(rank))).collect())
 }
 
 struct Started {
@@ -116,11 +174,6 @@ fn start(stand: &Stand, name: &str, seat: &str) -> Started {
     // All have the same images, whatever is edited meanwhile.
     if let Some(folder) = stand.kernels() {
         command.env(stand::KERNELS, folder);
-    }
-    if seat == THREADS {
-        // Else streams of several ranks share a queue, where one's launch stands behind another's
-        // kernel, which waits for it. Processes have few enough each, and the device has not that many for all.
-        command.env("CUDA_DEVICE_MAX_CONNECTIONS", "32");
     }
     let mut child = command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
@@ -144,21 +197,28 @@ fn start(stand: &Stand, name: &str, seat: &str) -> Started {
     Started { what: format!("{test} ({seat})"), child, said }
 }
 
-/// Waits for all, ends those that take too long, and fails with what was said if one failed.
-fn await_all(mut all: Vec<Started>) {
+/// Waits for all, and ends those that take too long; what was said if one failed.
+fn await_all(mut all: Vec<Started>) -> Option<Failed> {
     let began = Instant::now();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut nth) = (Vec::new(), None);
     for Started { what, child, said } in &mut all {
         let status = await_one(child, began + LIMIT);
         let said: Vec<String> =
             said.drain(..).map(|text| text.join().unwrap_or_default()).collect();
+        nth = nth.max(last_run(&said.concat()));
         match status {
             Some(status) if status.success() => {}
             Some(status) => wrong.push(format!("{what}: {status}\n{}", said.concat())),
             None => wrong.push(format!("{what}: took over {LIMIT:?}\n{}", said.concat())),
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    (!wrong.is_empty()).then(|| Failed { nth, said: wrong.join("\n") })
+}
+
+/// The number of the test that a process said last.
+fn last_run(said: &str) -> Option<usize> {
+    let numbers = said.lines().filter_map(|line| line.strip_prefix(RUNNING));
+    numbers.filter_map(|rest| rest.split_once(' ')?.0.parse().ok()).next_back()
 }
 
 fn await_one(child: &mut Child, until: Instant) -> Option<ExitStatus> {

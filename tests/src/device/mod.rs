@@ -1,12 +1,10 @@
 //! The suite for algorithms whose tensors are on devices, written once. It runs on the device that
 //! the environment names, `CROSSOVER_TEST_DEVICE=cuda:0`, and else on an emulated one, with fewer
-//! and smaller calls. Ranks are threads of one process that share the device, or processes.
+//! and smaller calls. Ranks share the device. On a real one they are processes, which run one test
+//! after the other; on the emulated one threads, and in some tests processes.
 //!
 //! Every call has new data, every output is poisoned before, every input behind the call in stream
 //! order. Results are compared bit for bit with [`reference`](crate::reference).
-//!
-//! On a real device each test runs in a process of its own: what a kernel breaks there is broken for
-//! the whole process.
 
 mod case;
 mod children;
@@ -21,7 +19,7 @@ mod target;
 mod whole;
 
 pub use case::{Case, Prepared};
-pub use children::{as_processes, as_threads};
+pub use children::{Body, all_in_processes, as_processes, as_threads};
 pub use ends::*;
 pub use graphs::*;
 pub use rank::Rank;
@@ -37,7 +35,7 @@ pub use whole::*;
 macro_rules! device_conformance {
     ($($name:ident => $target:literal),+ $(,)?) => {$(
         mod $name {
-            $crate::device_tests!($target, as_threads:
+            $crate::device_suite!($target:
                 every_dtype_and_reduce_op, sizes_around_every_room, every_world,
                 misaligned_tensors, in_place, counts_per_rank, every_bit, calls_back_to_back,
                 lagging_ranks, two_streams_by_turns, several_groups_at_once,
@@ -52,7 +50,23 @@ macro_rules! device_conformance {
     )+};
 }
 
-/// Tests of one target.
+/// Tests of one target: one by one where it is emulated, with threads for ranks; on a real device
+/// all of them in the same processes.
+#[macro_export]
+macro_rules! device_suite {
+    ($target:literal: $($test:ident),+ $(,)?) => {
+        $crate::device_tests!($target, as_threads: $($test),+);
+
+        #[test]
+        fn in_processes() {
+            let name = concat!(module_path!(), "::in_processes");
+            let bodies = [$((stringify!($test), $crate::device::$test as $crate::device::Body)),+];
+            $crate::device::all_in_processes(name, $target, &bodies);
+        }
+    };
+}
+
+/// Tests of one target, each by itself.
 #[macro_export]
 macro_rules! device_tests {
     ($target:literal, $how:ident: $($test:ident),+ $(,)?) => {$(

@@ -190,7 +190,7 @@ impl Stand {
             rank.part();
         };
         match &self.seat {
-            Seat::Process { rank, world: all, folder } if *all == world => {
+            Seat::Process { rank, world: all, folder, .. } if *all == world => {
                 let launch = Launch::new(*rank, world).local(*rank, world);
                 let launch = launch.at(Place::Unix(folder.join(nth.to_string())));
                 let options = Options { deadline: 2 * PATIENCE, ..Options::default() };
@@ -198,7 +198,7 @@ impl Stand {
                 one(&*boot);
             }
             Seat::Process { .. } => {}
-            Seat::Here | Seat::Threads => {
+            Seat::Here => {
                 on_channels(world, 2 * PATIENCE, one);
             }
         }

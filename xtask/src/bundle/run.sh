@@ -16,7 +16,9 @@
 #   EAGER_SIZES="1K 8M 8"   the same for eager calls
 #   CROSSOVER_ACCEPT=signed_zero_flush   what results may deviate by: the fastest protocols make a -0.0 a 0.0
 #   DTYPE=bf16              elements
-#   TIMEOUT=120             seconds after which a test or a measurement is ended
+#   TIMEOUT=120             seconds after which a measurement, or the witness, is ended
+#   TEST_TIMEOUT=1800       the same of a test program
+#   CROSSOVER_TEST_WORLDS="2 3 4 5 8"   numbers of ranks in tests
 # It ends with 1 if anything failed, after all has run, and says what.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,16 +39,16 @@ failed=()
 exec 3>&1
 say() { echo "$*" | tee -a "$out/run.log" >&3; }
 
-# Runs a step: its name, then the command. What it prints goes where the caller says.
+# Runs a step: its name, its limit in seconds, then the command. What it prints goes where the caller says.
 step() {
-    local name=$1 status start=$SECONDS
-    shift
-    timeout -k 10 "$timeout" "$@"
+    local name=$1 limit=$2 status start=$SECONDS
+    shift 2
+    timeout -k 10 "$limit" "$@"
     status=$?
     if [ $status = 0 ]; then
         say "   $name took $((SECONDS - start)) s"
     else
-        [ $status != 124 ] || status="not done in $timeout s"
+        [ $status != 124 ] || status="not done in $limit s"
         say "   $name failed ($status)"
         failed+=("$name")
     fi
@@ -84,10 +86,10 @@ elif [ -n "${TESTS-1}" ]; then
     for path in "$here"/test-*; do [ -x "$path" ] && tests+=("${path##*/test-}"); done
 fi
 cd "$here" || exit 1
-# A test's own threads are its ranks, so tests go one after the other.
+# All of a test's ranks are on the device, so tests go one after the other.
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"
-    step "test $name" env CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
+    step "test $name" "${TEST_TIMEOUT:-1800}" env CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
 done
 
 if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
@@ -96,7 +98,7 @@ if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
 fi
 for n in $witness; do
     say "== witness, $n ranks"
-    step "witness $n" env LIBCROSSOVER="$here/libcrossover.so" ./crossover launch -n "$n" -- \
+    step "witness $n" "$timeout" env LIBCROSSOVER="$here/libcrossover.so" ./crossover launch -n "$n" -- \
         python3 witness/witness.py --device "$device" --require ipc --quick > >(tee -a "$out/witness-$n.log") 2>&1
 done
 
@@ -135,7 +137,7 @@ for op in $ops; do
             *) read -r first last factor <<<"${SIZES:-1K 8M 2}" ;;
             esac
             say "== perf $op, $mode, $n ranks on one device"
-            step "perf $name" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" --mode "$mode" \
+            step "perf $name" "$timeout" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" --mode "$mode" \
                 -d "$dtype" -b "$first" -e "$last" -f "$factor" --use "$use" --json \
                 >"$out/$name.json" 2> >(tee -a "$out/run.log" >&2)
             table "$mode" "$n" "$out/$name.json" | tee -a "$out/table.txt"
