@@ -305,6 +305,8 @@ enum Way {
 /// another.
 fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
+        // With so few blocks it comes early.
+        0 if is_shared => usual_threads(work, (limit / 2).max(1)),
         0 => usual_threads(work, limit),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
@@ -358,6 +360,9 @@ mod tests {
                 // Nobody has two units while a block could be larger.
                 let all = u64::from(blocks) * u64::from(threads);
                 assert!(all >= work || threads == MAX_THREADS as u32, "{work} in {limit}");
+                // Nor does one stay behind that could come early.
+                let is_early = work <= limit / 2 * MAX_THREADS as u64;
+                assert_eq!(early, is_early, "{work} in {limit}");
             }
         }
     }
