@@ -174,6 +174,16 @@ pub struct Setup<'g> {
     boot: &'g dyn Bootstrap,
     settings: &'g BackendSettings,
     brand: Brand<'g>,
+    found: Vec<(String, Found)>,
+}
+
+/// What a set-up found out about one of its algorithms.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Found {
+    /// It cannot be had, and why.
+    Without(String),
+    /// It has room for so many input bytes per rank.
+    Room(u64),
 }
 
 /// Runs `f` with a fresh group brand. Inside, exchanges are possible; what `f` returns cannot
@@ -183,7 +193,7 @@ pub fn with_setup<R>(
     settings: &BackendSettings,
     f: impl for<'g> FnOnce(&mut Setup<'g>) -> R,
 ) -> R {
-    f(&mut Setup { boot, settings, brand: PhantomData })
+    f(&mut Setup { boot, settings, brand: PhantomData, found: Vec::new() })
 }
 
 impl<'g> Setup<'g> {
@@ -316,6 +326,29 @@ impl<'g> Setup<'g> {
                 why: format!("it has {:?} where rank 0 has {:?}", all[odd], all[0]),
             }))),
         }
+    }
+
+    /// Says, during [`Backend::set_up`], that this group cannot have one of the backend's
+    /// algorithms: a library is too old for it, say. The others are not lost. `why` is one sentence
+    /// without a full stop.
+    ///
+    /// [`Backend::set_up`]: crate::backend::Backend::set_up
+    pub fn without(&mut self, algorithm: &str, why: Agreed<'g, String>) {
+        self.found.push((algorithm.to_owned(), Found::Without(why.0)));
+    }
+
+    /// Says, during [`Backend::set_up`], for how many input bytes per rank one of the backend's
+    /// algorithms has room, where that is less than [`Ready::capacity`].
+    ///
+    /// [`Backend::set_up`]: crate::backend::Backend::set_up
+    /// [`Ready::capacity`]: crate::backend::Ready::capacity
+    pub fn limit(&mut self, algorithm: &str, bytes: Agreed<'g, u64>) {
+        self.found.push((algorithm.to_owned(), Found::Room(bytes.0)));
+    }
+
+    /// What was said of algorithms.
+    pub(crate) fn take_found(&mut self) -> Vec<(String, Found)> {
+        std::mem::take(&mut self.found)
     }
 
     fn attempt<T, U>(

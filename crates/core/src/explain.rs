@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::backend::{Descriptor, Param, Values};
 use crate::call::{CallKind, CallSig};
 use crate::eligibility::{Clause, Refusal};
-use crate::plan::{Choice, No, OfferState, Plan, Step};
+use crate::plan::{Choice, No, Plan, Step};
 use crate::policy::{Basis, ByteRange, Evidence, Layer, Origin, ParamValue};
 use crate::vocabulary::vocabulary;
 
@@ -263,11 +263,9 @@ impl Plan {
         };
         let offer = &self.offers()[offer as usize];
         let eligibility = &offer.descriptor.algorithms[step.algorithm as usize].eligibility;
-        match &offer.state {
-            OfferState::Unavailable(refusal) => refusal.clone(),
-            OfferState::Open { capacity } => {
-                eligibility.refusal(clause, self.group(), call, bytes, *capacity)
-            }
+        match offer.state.room(usize::from(step.algorithm)) {
+            Err(refusal) => refusal.clone(),
+            Ok(room) => eligibility.refusal(clause, self.group(), call, bytes, room),
         }
     }
 

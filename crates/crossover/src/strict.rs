@@ -3,7 +3,6 @@
 
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
-use crossover_core::plan::OfferState;
 use crossover_core::registry::Registry;
 use crossover_policy::Effective;
 use crossover_policy::lint::{Options, lint_for_group};
@@ -19,10 +18,11 @@ pub(crate) fn refuse_findings(
     contract: Option<Contract>,
 ) -> Result<(), Error> {
     let profile = group.plan().group();
-    let open = group.plan().offers().iter().filter_map(|offer| match offer.state {
-        OfferState::Open { capacity } => Some((offer.descriptor.id.to_owned(), capacity)),
-        OfferState::Unavailable(_) => None,
-    });
+    let open = group
+        .plan()
+        .offers()
+        .iter()
+        .filter_map(|offer| Some((offer.descriptor.id.to_owned(), offer.state.capacity()?)));
     let options = Options {
         contract,
         capacities: open.collect(),

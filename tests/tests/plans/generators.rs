@@ -160,14 +160,20 @@ pub(crate) fn offers() -> impl Strategy<Value = Vec<Offer>> {
     let state = prop_oneof![
         sizes().prop_map(|capacity| OfferState::Open { capacity }),
         Just(OfferState::Open { capacity: u64::MAX }),
-        Just(OfferState::Unavailable(Refusal {
-            clause: Clause::Setup,
-            want: "set-up on every rank".to_owned(),
-            got: "rank 1 could not".to_owned(),
-        })),
+        vec(prop_oneof![sizes().prop_map(Ok), Just(Err(refusal()))], PICKY.algorithms.len())
+            .prop_map(OfferState::Mixed),
+        Just(OfferState::Unavailable(refusal())),
     ];
     state.prop_map(|state| {
         let open = OfferState::Open { capacity: u64::MAX };
         vec![Offer { descriptor: &FLOOR, state: open }, Offer { descriptor: &PICKY, state }]
     })
+}
+
+fn refusal() -> Refusal {
+    Refusal {
+        clause: Clause::Setup,
+        want: "set-up on every rank".to_owned(),
+        got: "rank 1 could not".to_owned(),
+    }
 }

@@ -30,9 +30,16 @@ pub(crate) fn oracle(
             let inside = u128::from(candidate.bytes.low) <= size
                 && candidate.bytes.high.is_none_or(|high| size < u128::from(high));
             for offer in offers.iter().filter(|o| inside && o.descriptor.id == candidate.backend) {
-                for algorithm in offer.descriptor.algorithms {
+                for (nth, algorithm) in offer.descriptor.algorithms.iter().enumerate() {
                     let named = candidate.algorithm.as_deref().is_none_or(|a| a == algorithm.name);
-                    let OfferState::Open { capacity } = offer.state else { continue };
+                    let capacity = match &offer.state {
+                        OfferState::Open { capacity } => *capacity,
+                        OfferState::Mixed(rooms) => match rooms[nth] {
+                            Ok(capacity) => capacity,
+                            Err(_) => continue,
+                        },
+                        OfferState::Unavailable(_) => continue,
+                    };
                     let e = &algorithm.eligibility;
                     let takes = e.failing(group, call, bytes, capacity).is_none();
                     if named && takes && bytes.is_multiple_of(e.multiple_of) {

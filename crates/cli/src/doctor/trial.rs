@@ -87,7 +87,9 @@ fn try_rank(
     }
     group.close().map_err(|e| e.to_string())?;
     let offers = group.plan().offers().iter().map(|offer| match &offer.state {
-        OfferState::Open { .. } => format!("{} is open", offer.descriptor.id),
+        OfferState::Open { .. } | OfferState::Mixed(_) => {
+            format!("{} is open", offer.descriptor.id)
+        }
         OfferState::Unavailable(refusal) => format!("{} is not: {refusal}", offer.descriptor.id),
     });
     Ok(offers.collect::<Vec<_>>().join("; "))

@@ -2,7 +2,6 @@
 
 use crossover_core::call::Op;
 use crossover_core::communicator::Communicator;
-use crossover_core::plan::OfferState;
 
 use super::Args;
 use super::beside::Beside;
@@ -80,12 +79,13 @@ impl Contenders {
 
 fn open_targets(group: &Communicator, op: Op) -> Vec<String> {
     let offers = group.plan().offers().iter();
-    let open = offers.filter(|offer| matches!(offer.state, OfferState::Open { .. }));
-    let algorithms = open.flat_map(|offer| {
-        offer.descriptor.algorithms.iter().map(|algorithm| (offer.descriptor.id, algorithm))
+    let algorithms = offers.flat_map(|offer| {
+        let all = offer.descriptor.algorithms.iter().enumerate();
+        let open = all.filter(|(nth, _)| offer.state.room(*nth).is_ok());
+        open.map(|(_, algorithm)| (offer.descriptor, algorithm))
     });
     algorithms
         .filter(|(_, algorithm)| algorithm.eligibility.ops.contains(op))
-        .map(|(backend, algorithm)| format!("{backend}/{}", algorithm.name))
+        .map(|(descriptor, algorithm)| descriptor.target(algorithm))
         .collect()
 }

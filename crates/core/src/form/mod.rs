@@ -4,20 +4,17 @@
 mod bands;
 mod divergence;
 mod preamble;
+mod set_up;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use serde::{Deserialize, Serialize};
-
-use crate::agreement::{SetupError, SetupFailure, StepFailed, gather, with_setup};
-use crate::backend::Session;
+use crate::agreement::{StepFailed, gather};
+use crate::backend::{Algorithm, Session};
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::contract::Contract;
 use crate::digest::digest;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::{GroupFacts, RankReport};
 use crate::plan::{Offer, OfferState, Plan, every_kind_of_call};
-use crate::policy::{Policy, Rule};
+use crate::policy::{Candidate, Policy, Rule};
 use crate::registry::{Registration, Registry};
 use crate::settings::GroupSettings;
 
@@ -91,7 +88,7 @@ pub(crate) fn form(
     for entry in registry.entries() {
         let (state, session) = match refused_at_sight(entry, policy, &facts) {
             Some(refusal) => (OfferState::Unavailable(refusal), None),
-            None => set_up(boot, entry, &facts, settings)?,
+            None => set_up::set_up(boot, entry, &facts, settings)?,
         };
         if let OfferState::Unavailable(refusal) = &state {
             tracing::debug!(target: "crossover::form", backend = entry.descriptor.id, %refusal, "backend not available");
@@ -144,63 +141,6 @@ fn refused_at_sight(entry: &Registration, policy: &Policy, facts: &GroupFacts) -
     })
 }
 
-/// Why a rank has not set a backend up: its vote.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-enum NotSetUp {
-    /// The backend cannot be had.
-    Failed(String),
-    /// It is wrongly set.
-    Misset(StepFailed),
-}
-
-/// Sets a backend up, everywhere or nowhere.
-fn set_up(
-    boot: &dyn Bootstrap,
-    entry: &Registration,
-    facts: &GroupFacts,
-    settings: &GroupSettings,
-) -> Result<(OfferState, Option<Box<dyn Session>>), FormError> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        with_setup(boot, &settings.backends, |setup| {
-            let ready = (entry.make)().set_up(setup, facts)?;
-            Ok((ready.capacity.into_inner(), ready.session.into_inner()))
-        })
-    }));
-    let mine = match outcome {
-        Ok(Ok(ready)) => Ok(ready),
-        Ok(Err(SetupError(SetupFailure::Voted(failed)))) => {
-            Err(NotSetUp::Failed(failed.to_string()))
-        }
-        Ok(Err(SetupError(SetupFailure::Misset(failed)))) => Err(NotSetUp::Misset(failed)),
-        Ok(Err(SetupError(SetupFailure::ControlPlane(e)))) => return Err(e.into()),
-        Err(_) => Err(NotSetUp::Failed(format!("rank {} panicked between two steps", boot.rank()))),
-    };
-    // A backend that swallowed an error, or panicked after its last step, is caught here.
-    let vote = mine.as_ref().map(|(capacity, _)| *capacity).map_err(Clone::clone);
-    let id = entry.descriptor.id;
-    let all = gather(boot, &format!("finish setting up `{id}`"), &vote)?;
-    match all.iter().find_map(|vote| vote.as_ref().err()) {
-        Some(NotSetUp::Failed(got)) => {
-            let want = "set-up on every rank".to_owned();
-            let refusal = Refusal { clause: Clause::Setup, want, got: got.clone() };
-            return Ok((OfferState::Unavailable(refusal), None));
-        }
-        Some(NotSetUp::Misset(failed)) => return Err(FormError::Misset(failed.clone())),
-        None => {}
-    }
-    if let Some(odd) = all.iter().position(|vote| *vote != all[0]) {
-        let bytes = |vote: &Result<u64, NotSetUp>| vote.clone().unwrap_or(0);
-        let (zero, theirs) = (bytes(&all[0]), bytes(&all[odd]));
-        let what =
-            format!("the capacity of `{id}`: rank 0 has {zero} B, rank {odd} has {theirs} B");
-        return Err(FormError::Diverged { what });
-    }
-    match mine {
-        Ok((capacity, session)) => Ok((OfferState::Open { capacity }, Some(session))),
-        Err(_) => unreachable!("this rank's own refusal is among the votes"),
-    }
-}
-
 /// What selection will read must be the same on every rank, whatever got it there.
 fn compare_outcome(
     boot: &dyn Bootstrap,
@@ -233,9 +173,9 @@ fn demand_forced(policy: &Policy, facts: &GroupFacts, offers: &[Offer]) -> Resul
     let forcing = policy.rules().iter().filter(forces);
     for (rule, candidate) in forcing.flat_map(|r| r.chain.iter().map(move |c| (r, c))) {
         let offer = offers.iter().find(|o| o.descriptor.id == candidate.backend);
-        let why = match offer.map(|o| &o.state) {
-            Some(OfferState::Open { .. }) => continue,
-            Some(OfferState::Unavailable(refusal)) => refusal.to_string(),
+        let why = match offer.map(|offer| withheld(offer, candidate)) {
+            Some(None) => continue,
+            Some(Some(refusal)) => refusal.to_string(),
             None => "it is not linked into this program".to_owned(),
         };
         let (target, origin) = (candidate.target(), rule.origin.to_string());
@@ -244,11 +184,23 @@ fn demand_forced(policy: &Policy, facts: &GroupFacts, offers: &[Offer]) -> Resul
     Ok(())
 }
 
+/// Why the group has none of the algorithms that a candidate names.
+fn withheld<'a>(offer: &'a Offer, candidate: &Candidate) -> Option<&'a Refusal> {
+    let named = |algorithm: &Algorithm| match &candidate.algorithm {
+        Some(name) => name == algorithm.name,
+        None => true,
+    };
+    let algorithms = offer.descriptor.algorithms.iter().enumerate().filter(|(_, a)| named(a));
+    let mut rooms = algorithms.map(|(nth, _)| offer.state.room(nth));
+    let first = rooms.next()?.err()?;
+    rooms.all(|room| room.is_err()).then_some(first)
+}
+
 fn demand_any(facts: &GroupFacts, offers: &[Offer]) -> Result<(), FormError> {
     let mut reasons = Vec::new();
     for offer in offers {
         match &offer.state {
-            OfferState::Open { .. } => return Ok(()),
+            OfferState::Open { .. } | OfferState::Mixed(_) => return Ok(()),
             OfferState::Unavailable(refusal) => {
                 reasons.push(format!("`{}`: {refusal}", offer.descriptor.id));
             }

@@ -46,8 +46,35 @@ pub enum OfferState {
         /// `u64::MAX` if any number.
         capacity: u64,
     },
+    /// Set up on every rank, and not all algorithms are alike: by algorithm, in the descriptor's
+    /// order, the input bytes per rank for which it has room, or why this group cannot have it.
+    Mixed(Vec<Result<u64, Refusal>>),
     /// Not available on any rank.
     Unavailable(Refusal),
+}
+
+impl OfferState {
+    /// For how many input bytes per rank an algorithm has room, or why it cannot be had.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be had.
+    pub fn room(&self, algorithm: usize) -> Result<u64, &Refusal> {
+        match self {
+            OfferState::Open { capacity } => Ok(*capacity),
+            OfferState::Mixed(rooms) => rooms[algorithm].as_ref().copied(),
+            OfferState::Unavailable(refusal) => Err(refusal),
+        }
+    }
+
+    /// The most for which any of its algorithms has room; `None` where none can be had.
+    pub fn capacity(&self) -> Option<u64> {
+        match self {
+            OfferState::Open { capacity } => Some(*capacity),
+            OfferState::Mixed(rooms) => rooms.iter().flatten().copied().max(),
+            OfferState::Unavailable(_) => None,
+        }
+    }
 }
 
 /// Who serves a call.
@@ -259,14 +286,10 @@ impl Plan {
     ) -> Result<u64, Clause> {
         let offer = &self.offers[offer as usize];
         let eligibility = &offer.descriptor.algorithms[algorithm as usize].eligibility;
-        match &offer.state {
-            OfferState::Unavailable(refusal) => Err(refusal.clause),
-            OfferState::Open { capacity } => {
-                match eligibility.failing(&self.group, call, bytes, *capacity) {
-                    Some(clause) => Err(clause),
-                    None => Ok(eligibility.multiple_of),
-                }
-            }
+        let room = offer.state.room(usize::from(algorithm)).map_err(|refusal| refusal.clause)?;
+        match eligibility.failing(&self.group, call, bytes, room) {
+            Some(clause) => Err(clause),
+            None => Ok(eligibility.multiple_of),
         }
     }
 
@@ -278,9 +301,6 @@ impl Plan {
     fn capacity(&self, step: &Step) -> Option<u64> {
         let offer = &self.offers[step.offer? as usize];
         let ever = offer.descriptor.algorithms[step.algorithm as usize].eligibility.max_bytes;
-        match offer.state {
-            OfferState::Open { capacity } => Some(capacity.min(ever)),
-            OfferState::Unavailable(_) => None,
-        }
+        Some(offer.state.room(usize::from(step.algorithm)).ok()?.min(ever))
     }
 }
