@@ -23,7 +23,7 @@ pub const ADVISORIES: &[Advisory] = &[
     Advisory {
         library: Vendor::Nccl,
         from: Version::new(2, 18, 1),
-        until: Version::new(2, 20, 3),
+        until: Version::new(2, 22, 3),
         note: "between nodes whose processors are of different vendors, ranks choose different \
                algorithms and hang",
         source: "NVIDIA/nccl#1136",
