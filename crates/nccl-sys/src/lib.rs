@@ -17,6 +17,8 @@
 //! the 2.30 line), and where the two differ, it is said. This crate reads no environment.
 
 mod advisory;
+#[cfg(test)]
+mod header;
 pub mod layout;
 mod load;
 mod mapped;

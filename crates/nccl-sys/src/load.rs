@@ -11,7 +11,7 @@ use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
 
 use crate::Version;
 use crate::mapped;
-use crate::table::{Calls, Optional, Versioned};
+use crate::table::{self, Calls, Optional};
 
 /// `RTLD_NOLOAD` of Linux's C libraries: only what the process has already.
 const NO_LOAD: c_int = 4;
@@ -171,6 +171,9 @@ pub enum LoadError {
 }
 
 impl Library {
+    /// The symbols that a library must have.
+    pub const REQUIRED: &[&str] = Calls::SYMBOLS;
+
     /// Loads the library at `explicit`, a path or a name; or else the one that the process has
     /// already; or else the first of [`Vendor::names`] that the system has.
     ///
@@ -227,11 +230,12 @@ impl Library {
             version,
             symbols,
         };
-        let get_version = Versioned::find(&loaded).map_err(|symbols| lacks(name, None, symbols))?;
-        let path = mapped::file_of(get_version.get as usize).unwrap_or_else(|| name.to_owned());
+        let get_version = table::get_version(&loaded);
+        let get_version = get_version.map_err(|symbol| lacks(name, None, vec![symbol]))?;
+        let path = mapped::file_of(get_version as usize).unwrap_or_else(|| name.to_owned());
         let mut number = 0;
         // SAFETY: the pointer is valid for the call.
-        let status = unsafe { (get_version.get)(&raw mut number) };
+        let status = unsafe { get_version(&raw mut number) };
         let version = Version::from_number(number).filter(|_| status.is_success());
         let Some(version) = version else {
             return Err(LoadError::Unversioned { path, status: status.0, number });
@@ -247,7 +251,7 @@ impl Library {
 fn copies(vendor: Vendor) -> Vec<PathBuf> {
     let by_name = vendor.names().into_iter().filter_map(|name| {
         let loaded = open(Path::new(name), NO_LOAD).ok()?;
-        mapped::file_of(Versioned::find(&loaded).ok()?.get as usize)
+        mapped::file_of(table::get_version(&loaded).ok()? as usize)
     });
     let mut found: Vec<PathBuf> = Vec::new();
     for path in by_name.chain(mapped::files(vendor.stem())) {

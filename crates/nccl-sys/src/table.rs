@@ -20,6 +20,15 @@ macro_rules! required {
         )* }
 
         impl $table {
+            /// Each symbol, the types that it takes, and what it returns, for the test against the
+            /// header.
+            #[cfg(test)]
+            pub(crate) const SIGNATURES: &[(&str, &[&str], &str)] =
+                &[$(($symbol, &[$(stringify!($kind)),*], stringify!($result))),*];
+
+            /// What a library must have.
+            pub(crate) const SYMBOLS: &[&str] = &[$($symbol),*];
+
             /// Finds them all, or names all that are missing.
             pub(crate) fn find(library: &Library) -> Result<Self, Vec<&'static str>> {
                 // SAFETY: the signatures are those of the header for these names. The pointers are
@@ -49,6 +58,12 @@ macro_rules! optional {
         )* }
 
         impl $table {
+            /// Each symbol, the types that it takes, and what it returns, for the test against the
+            /// header.
+            #[cfg(test)]
+            pub(crate) const SIGNATURES: &[(&str, &[&str], &str)] =
+                &[$(($symbol, &[$(stringify!($kind)),*], stringify!($result))),*];
+
             pub(crate) fn find(library: &Library) -> Self {
                 // SAFETY: as for what is required.
                 Self { $($field: unsafe { library.get($symbol.as_bytes()).map(|f| *f) }.ok(),)* }
@@ -64,11 +79,14 @@ macro_rules! optional {
     };
 }
 
-required! {
-    /// Asked before all else, so that a library that lacks the rest can be named by its version.
-    pub(crate) struct Versioned {
-        get = "ncclGetVersion" (version: *mut c_int) -> Status;
-    }
+/// `ncclGetVersion`.
+pub(crate) type GetVersion = unsafe extern "C" fn(version: *mut c_int) -> Status;
+
+/// Asked before all else, so that a library that lacks the rest can be named by its version.
+pub(crate) fn get_version(library: &Library) -> Result<GetVersion, &'static str> {
+    let symbol = "ncclGetVersion";
+    // SAFETY: the signature is the header's for this name.
+    unsafe { library.get(symbol.as_bytes()).map(|f| *f) }.map_err(|_| symbol)
 }
 
 required! {

@@ -97,8 +97,18 @@ pub struct CollConfig {
     pub nvls_ctas: c_int,
     /// Blocks of a cluster; the same in all calls of a group of calls.
     pub cga_cluster_size: c_int,
-    /// Names of algorithms, separated by commas, in either case: `ring`, `tree`, or with a protocol,
-    /// `RING_SIMPLE`; `^` before a name is every other one. Null leaves it to the library.
+    /// Names of algorithms, separated by commas, in either case; null leaves it to the library. A
+    /// name stands for all that begin with it: `ring` is its three protocols, `nvls` is `NVLS_SIMPLE`
+    /// and `NVLSTREE_SIMPLE`, and `RING_LL` is `RING_LL128` too, so that neither it nor `TREE_LL` can
+    /// be had alone. `^` before a name adds all others. As 2.32.3 resolves them:
+    ///
+    /// - all-reduce: `TREE_LL TREE_LL128 TREE_SIMPLE RING_LL RING_LL128 RING_SIMPLE
+    ///   COLLNET_DIRECT_SIMPLE COLLNET_CHAIN_SIMPLE NVLS_SIMPLE NVLSTREE_SIMPLE` and, over symmetric
+    ///   windows, `SYMK_AGxLL_R SYMK_AGxLLMC_R SYMK_RSxLD_AGxST SYMK_RSxTmaLD_AGxTmaST
+    ///   SYMK_RSxLDMC_AGxSTMC`;
+    /// - all-gather and reduce-scatter: the `RING_*`, `COLLNET_DIRECT_SIMPLE NVLS_SIMPLE PAT_SIMPLE`
+    ///   and `SYMK_*` of their own;
+    /// - broadcast: the `RING_*`.
     pub alg_selection: *const c_char,
     /// 1: an error if none of them can run; 0: the library's own choice then.
     pub force_alg_selection: c_int,
