@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::ffi::c_void;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover_device::driver::{Capture, Driver, Handle, Launch, Sharing};
 use crossover_kernel_emulation::compile::Make;
-use crossover_kernel_emulation::driver::{Allocations, Emulated, Options};
+use crossover_kernel_emulation::driver::{Allocations, Emulated, Entry, Options};
 
 use common::{build, probe};
 
@@ -113,6 +114,43 @@ fn a_graph_is_replayed_as_it_was_captured() {
     assert_eq!(driver.capture(origin).unwrap(), Capture::Invalidated);
     assert!(driver.end_capture(origin).is_err());
     assert_eq!(driver.capture(origin).unwrap(), Capture::None);
+}
+
+/// Doubles the first word and adds the second, so that another order has another result.
+unsafe extern "C" fn count(cell: *mut c_void) {
+    let cell = cell.cast::<u32>();
+    // SAFETY: the test's cell has two words and outlives the streams' work.
+    unsafe { cell.write(2 * cell.read() + cell.add(1).read()) };
+}
+
+#[test]
+fn a_function_of_the_host_comes_in_stream_order_and_at_every_replay() {
+    let driver = driver();
+    let stream = driver.create_stream().unwrap().0;
+    let cell = driver.alloc(8).unwrap();
+    let call = |entry: Entry| {
+        // SAFETY: the cell lives as long as the driver.
+        unsafe { entry(stream, count, cell as *mut c_void) }
+    };
+    let entry = driver.host_function_entry();
+    fill(&driver, cell, 1, 2, stream);
+    assert_eq!(call(entry), 0);
+    fill(&driver, cell + 4, 5, 1, stream);
+    // SAFETY: as above.
+    unsafe { driver.host_function(stream, count, cell as *mut c_void) }.unwrap();
+    assert_eq!(read(&driver, cell, 2, stream), [2 * 3 + 5, 5]);
+
+    driver.begin_capture(stream).unwrap();
+    assert_eq!(call(entry), 1);
+    fill(&driver, cell + 4, 0, 1, stream);
+    assert_eq!(call(entry), 1);
+    let graph = driver.end_capture(stream).unwrap();
+    assert_eq!(read(&driver, cell, 2, stream), [11, 5]);
+    driver.replay(graph, stream).unwrap();
+    driver.replay(graph, stream).unwrap();
+    assert_eq!(read(&driver, cell, 2, stream), [(2 * (2 * 11 + 5)) * 2 * 2, 0]);
+    // SAFETY: refused: there is no such stream.
+    assert!(unsafe { entry(987, count, cell as *mut c_void) } < 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod capture;
 mod event;
+mod host;
 mod implementation;
 mod memory;
 mod stream;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use crossover_device::error::DeviceError;
 
 use self::event::Event;
+pub use self::host::{Entry, Function as HostFunction};
 pub use self::memory::Allocations;
 use self::memory::Memory;
 use self::stream::{Function, Op, Stream};

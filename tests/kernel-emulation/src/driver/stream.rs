@@ -1,7 +1,7 @@
 //! A stream: a thread that works off operations in order.
 
 use std::collections::VecDeque;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crossover_device::error::DeviceError;
 
 use super::capture::Recording;
 use super::event::Event;
-use super::{failed, lock};
+use super::{failed, host, lock};
 use crate::runtime::{Kernel, Launch, Queue, Runtime};
 
 /// A kernel and the image that it is in.
@@ -25,6 +25,10 @@ pub(super) struct Function {
 /// What a stream does. A graph does it again and again.
 #[derive(Clone)]
 pub(super) enum Op {
+    Call {
+        function: host::Function,
+        argument: u64,
+    },
     Copy {
         to: u64,
         from: u64,
@@ -212,6 +216,8 @@ impl Worker {
             // Others may wait for it.
             Op::Record { event, number } => event.complete(*number),
             _ if failed => {}
+            // SAFETY: whoever enqueued it promised that it can be called until it is done.
+            Op::Call { function, argument } => unsafe { function(*argument as *mut c_void) },
             // SAFETY: whoever enqueued it promised that both ranges are valid until it is done.
             Op::Copy { to, from, bytes } => unsafe {
                 ptr::copy(*from as *const u8, *to as *mut u8, *bytes);
