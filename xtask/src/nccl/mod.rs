@@ -24,7 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         return Ok(());
     }
     crate::say(&format!("fetching NCCL {VERSION} into {}", whole.display()));
-    let part = whole.with_extension("part");
+    let part = root.join(format!("target/toolchains/nccl-{VERSION}.part"));
     for old in [&part, &whole] {
         if old.exists() {
             fs::remove_dir_all(old)?; // a fetch that was broken off, or of another package
