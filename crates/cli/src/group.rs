@@ -16,6 +16,7 @@ use crate::failure::Failure;
 const HOST_BACKEND: &str = "host";
 
 /// What groups are formed from: the environment, read once, and options.
+#[derive(Clone)]
 pub(crate) struct Formation {
     builder: Builder,
 }
@@ -49,7 +50,6 @@ impl Formation {
     }
 
     /// As one rank of several threads.
-    #[cfg(test)]
     pub(crate) fn seated(self, launch: crossover_bootstrap::Launch) -> Formation {
         Formation { builder: self.builder.with_launch(launch) }
     }

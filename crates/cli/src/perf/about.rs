@@ -85,6 +85,11 @@ impl About {
         }
     }
 
+    /// Are ranks on devices threads of one process?
+    pub(super) fn is_one_process(&self) -> bool {
+        matches!(self.place, Place::On { one_process: true, .. })
+    }
+
     /// How many devices the ranks are on.
     pub(super) fn devices(&self) -> usize {
         let mut units: Vec<&str> = self.reports.iter().map(|report| &*report.unit).collect();

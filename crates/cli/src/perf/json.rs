@@ -36,6 +36,7 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
             "device": about.place.name(),
             "devices": about.devices(),
             "mps": about.has_daemon,
+            "one_process": args.one_process,
             "use": args.target,
             "method": about.method(args.mode),
         },

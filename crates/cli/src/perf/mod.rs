@@ -1,7 +1,7 @@
 //! `crossover perf`: how long collectives take, whether they are right, and who ran them.
 //!
-//! Without a launcher it starts the ranks itself, as copies of this process. Read in this order:
-//! [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
+//! Without a launcher it starts the ranks itself, as copies of this process ([`spawn`]) or as its
+//! threads ([`threads`]). Read in this order: [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
 //! [`measure`] (right? how long?), [`device`] (the same there), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
 //! [`json`] (what is printed).
 
@@ -25,6 +25,7 @@ mod slot;
 mod spawn;
 mod stats;
 mod table;
+mod threads;
 
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     /// The collective
     #[arg(value_parser = one_of::<Op>(Op::NAMES))]
     op: Op,
-    /// Number of ranks, each a process that is started here [default: 2, or the launcher's]
+    /// Number of ranks, each started here [default: 2, or the launcher's]
     #[arg(short = 'n', value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..))]
     ranks: Option<u32>,
     /// The least size, such as 8, 32K or 16M (binary)
@@ -75,6 +76,10 @@ pub(crate) struct Args {
     /// So many ranks share a device, the first ones the first device
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ranks_per_gpu: Option<u32>,
+    /// Ranks are threads of one process, each with a stream of its own: on a shared GPU they need no
+    /// daemon. Otherwise each is a process
+    #[arg(long)]
+    one_process: bool,
     /// `auto` leaves the choice to the policy, `all` measures each target that takes the call, and
     /// a backend or an algorithm is forced
     #[arg(long = "use", value_name = "auto|all|ID[/ALGO]", default_value = "auto")]
@@ -100,10 +105,12 @@ const DEFAULT_RANKS: u32 = 2;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let sizes = args.sizes()?;
-    let (place, formation) = Place::resolve(args, Formation::from_env(&args.policy)?)?;
+    let unplaced = Formation::from_env(&args.policy)?;
+    let (place, formation) = Place::resolve(args, unplaced.clone())?;
     match formation.seat() {
         Some(seat) => {
             args.refuse_other_world(seat)?;
+            args.refuse_started_processes(seat)?;
             bench::run(args, &formation, &place, &sizes)
         }
         None => {
@@ -111,6 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             formation.policy(args.forced())?;
             match args.ranks.unwrap_or(DEFAULT_RANKS) {
                 1 => bench::run(args, &formation, &place, &sizes),
+                ranks if args.one_process => threads::run(args, ranks, &unplaced, &place, &sizes),
                 ranks => spawn::run(ranks, formation.threads(), &place),
             }
         }
@@ -134,6 +142,17 @@ impl Args {
             ))),
             Some(ranks) if ranks != world => Err(Failure::silent(2)),
             _ => Ok(()),
+        }
+    }
+
+    fn refuse_started_processes(&self, Seat { rank, .. }: Seat) -> Result<(), Failure> {
+        match (self.one_process, rank) {
+            (false, _) => Ok(()),
+            (true, 0) => Err(Failure::usage(
+                "--one-process starts its ranks itself, and a launcher has started this one: leave \
+                 out one of the two",
+            )),
+            (true, _) => Err(Failure::silent(2)),
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) enum Place {
         driver: String,
         /// Some ranks are on one device.
         shared: bool,
+        /// Ranks are threads of one process.
+        one_process: bool,
     },
 }
 
@@ -70,7 +72,7 @@ impl Place {
 
     /// Do ranks share a GPU of a vendor whose processes take turns on one without a daemon?
     pub(super) fn wants_daemon(&self) -> bool {
-        matches!(self, Place::On { driver, shared: true } if driver == "cuda")
+        matches!(self, Place::On { driver, shared: true, one_process: false } if driver == "cuda")
     }
 
     /// This rank's device in a group; none on host memory.
@@ -140,7 +142,8 @@ impl Args {
             _ => formation.set("allow_shared_device", "true", "--ranks-per-gpu"),
         };
         let shared = takes > shown || per_device.min(ranks) > 1;
-        Ok((Place::On { driver: driver.to_owned(), shared }, formation))
+        let one_process = self.one_process;
+        Ok((Place::On { driver: driver.to_owned(), shared, one_process }, formation))
     }
 
     /// The first driver that shows enough devices for ranks of this number, if there are kernels
@@ -199,7 +202,7 @@ mod tests {
     const EMULATED: (&str, &str) = ("device", "emulated");
 
     fn on(shared: bool) -> Place {
-        Place::On { driver: "emulated".to_owned(), shared }
+        Place::On { driver: "emulated".to_owned(), shared, one_process: false }
     }
 
     #[test]
@@ -219,6 +222,14 @@ mod tests {
             resolve("-n 3", &[EMULATED, ("allow_shared_device", "true")]).expect("two");
         assert_eq!(place, on(true));
         assert!(!place.wants_daemon(), "this vendor's processes take no turns");
+    }
+
+    #[test]
+    fn threads_of_one_process_need_no_daemon() {
+        let cuda = |one_process| Place::On { driver: "cuda".to_owned(), shared: true, one_process };
+        assert!(cuda(false).wants_daemon() && !cuda(true).wants_daemon());
+        let (place, _) = resolve("-n 2 --one-process", &[EMULATED]).expect("two devices");
+        assert!(matches!(place, Place::On { one_process: true, shared: false, .. }));
     }
 
     #[test]

@@ -55,9 +55,10 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
     write_columns(out, about.place != Place::Host && *mode == Mode::Eager)
 }
 
-/// Whether ranks that share a GPU run at a time or in turns.
+/// What ranks are, and whether those that share a GPU run at a time or in turns.
 fn daemon(about: &About) -> &'static str {
     match (about.place.wants_daemon(), about.has_daemon) {
+        (false, _) if about.is_one_process() => ", one process",
         (false, _) => "",
         (true, true) => " under MPS",
         (true, false) => " without MPS: ranks take turns by time slices",

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crossover_bootstrap::{Launch, Place as Meeting};
 use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
 
 use super::*;
@@ -22,7 +21,10 @@ fn alone(words: &[&str]) -> (Args, Place, Formation) {
 
 fn measured(op: Op, mode: Mode, size: u64) -> Measured {
     let (_, place, formation) = alone(&["all_reduce", "-n", "1"]);
-    assert_eq!(place, Place::On { driver: "emulated".to_owned(), shared: false });
+    assert_eq!(
+        place,
+        Place::On { driver: "emulated".to_owned(), shared: false, one_process: false }
+    );
     let group = formation.form(None).expect("a group of one");
     let host = formation.form_on_host().expect("a group of one");
     let beside = Beside::new(&host, op);
@@ -90,7 +92,7 @@ fn the_whole_program_runs_on_a_device() {
     }
 }
 
-/// Two threads are the ranks, on one device: the kernels themselves, every element checked after graphs, by
+/// Threads are the ranks, on one device: the kernels themselves, every element checked after graphs, by
 /// two algorithms in turn, and after batches.
 #[test]
 fn ranks_on_one_device_are_measured_in_turn() {
@@ -105,33 +107,19 @@ fn ranks_on_one_device_are_measured_in_turn() {
     let text = "schema = 1\n[rule.all]\nchain = [{ use = \"ipc\" }]\n";
     std::fs::write(&policy, text).expect("a file");
     emulate();
+    let formation = Formation::from_env(&[]).expect("settings");
+    let formation = [
+        ("device", "emulated"),
+        ("ipc.kernels", &folder.path().display().to_string()),
+        ("policy", &policy.display().to_string()),
+        ("accept", "signed_zero_flush"),
+    ]
+    .into_iter()
+    .fold(formation, |formation, (key, value)| formation.set(key, value, "a test"));
     for (mode, op, target) in [("graph", "all_gather", "all"), ("eager", "all_reduce", "ipc")] {
-        let kernels = folder.path().display().to_string();
-        let socket = Meeting::Unix(folder.path().join(mode));
-        let rank = |rank| {
-            let launch = Launch::new(rank, 2).local(rank, 2).named(mode, 0).at(socket.clone());
-            let formation = Formation::from_env(&[]).expect("settings").seated(launch);
-            let formation = formation.set("device", "emulated", "a test");
-            let formation = formation.set("ipc.kernels", &*kernels, "a test");
-            let formation = formation.set("policy", policy.display().to_string(), "a test");
-            let formation = formation.set("accept", "signed_zero_flush", "a test");
-            let words = [op, "--ranks-per-gpu", "2", "--iters", "2", "--use", target];
-            let args = args(&[&words[..], &["--mode", mode]].concat());
-            let (place, formation) = Place::resolve(&args, formation).expect("a device");
-            crate::perf::bench::run(&args, &formation, &place, &[1032])
-        };
-        std::thread::scope(|scope| {
-            let ranks: Vec<_> = (0..2)
-                .map(|number| {
-                    scope.spawn({
-                        let rank = &rank;
-                        move || rank(number)
-                    })
-                })
-                .collect();
-            for rank in ranks {
-                rank.join().expect("no panic").expect("right results");
-            }
-        });
+        let words = [op, "-n", "2", "--ranks-per-gpu", "2", "--one-process", "--iters", "2"];
+        let args = args(&[&words[..], &["--use", target, "--mode", mode]].concat());
+        let (place, _) = Place::resolve(&args, formation.clone()).expect("a device");
+        crate::perf::threads::run(&args, 2, &formation, &place, &[1032]).expect("right results");
     }
 }
