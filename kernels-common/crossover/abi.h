@@ -69,7 +69,7 @@ static_assert(__builtin_offsetof(Failure, epoch) == 32, "Failure.epoch");
 static_assert(__builtin_offsetof(Failure, observed) == 40, "Failure.observed");
 static_assert(__builtin_offsetof(Failure, unused) == 48, "Failure.unused");
 
-// What every kernel is told. It has the abort word and the budget, so that no kernel can forget them.
+// What every kernel is told that waits. It has the abort word and the budget, so that no such kernel can forget them.
 struct Common {
   uint64_t arenas[16];
   uint64_t state;
@@ -102,6 +102,39 @@ static_assert(sizeof(ProbeArgs) == 192, "ProbeArgs");
 static_assert(__builtin_offsetof(ProbeArgs, common) == 0, "ProbeArgs.common");
 static_assert(__builtin_offsetof(ProbeArgs, barrier) == 176, "ProbeArgs.barrier");
 static_assert(__builtin_offsetof(ProbeArgs, mark) == 184, "ProbeArgs.mark");
+
+// A kernel that does nothing.
+struct EmptyArgs {
+  uint64_t early;
+};
+static_assert(sizeof(EmptyArgs) == 8, "EmptyArgs");
+static_assert(__builtin_offsetof(EmptyArgs, early) == 0, "EmptyArgs.early");
+
+// A word that goes to and fro between ranks 0 and 1.
+struct TripArgs {
+  Common common;
+  uint64_t rounds;
+  uint64_t first;
+  uint64_t took;
+};
+static_assert(sizeof(TripArgs) == 200, "TripArgs");
+static_assert(__builtin_offsetof(TripArgs, common) == 0, "TripArgs.common");
+static_assert(__builtin_offsetof(TripArgs, rounds) == 176, "TripArgs.rounds");
+static_assert(__builtin_offsetof(TripArgs, first) == 184, "TripArgs.first");
+static_assert(__builtin_offsetof(TripArgs, took) == 192, "TripArgs.took");
+
+// A copy, whatever its alignment.
+struct CopyArgs {
+  uint64_t from;
+  uint64_t to;
+  uint64_t bytes;
+  uint64_t early;
+};
+static_assert(sizeof(CopyArgs) == 32, "CopyArgs");
+static_assert(__builtin_offsetof(CopyArgs, from) == 0, "CopyArgs.from");
+static_assert(__builtin_offsetof(CopyArgs, to) == 8, "CopyArgs.to");
+static_assert(__builtin_offsetof(CopyArgs, bytes) == 16, "CopyArgs.bytes");
+static_assert(__builtin_offsetof(CopyArgs, early) == 24, "CopyArgs.early");
 
 // A reduction of one tensor that every rank receives whole.
 struct AllReduceArgs {

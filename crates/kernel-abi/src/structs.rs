@@ -92,7 +92,7 @@ declare! {
         pub unused: [u64; 2],
     }
 
-    /// What every kernel is told. It has the abort word and the budget, so that no kernel can forget them.
+    /// What every kernel is told that waits. It has the abort word and the budget, so that no such kernel can forget them.
     pub struct Common {
         /// Every rank's arena, as this device sees it.
         pub arenas: [u64; 16],
@@ -122,6 +122,36 @@ declare! {
         pub barrier: u64,
         /// The mark.
         pub mark: u64,
+    }
+
+    /// A kernel that does nothing.
+    pub struct EmptyArgs {
+        /// Not 0: the kernel behind may be put on the device while this one runs.
+        pub early: u64,
+    }
+
+    /// A word that goes to and fro between ranks 0 and 1.
+    pub struct TripArgs {
+        /// What every kernel is told that waits. An arena is one word, which the other rank writes.
+        pub common: Common,
+        /// How often it goes there and back.
+        pub rounds: u64,
+        /// What it is in the first round; one more in each that follows, and never what it has been before.
+        pub first: u64,
+        /// Where nanoseconds go, of all rounds but the first.
+        pub took: u64,
+    }
+
+    /// A copy, whatever its alignment.
+    pub struct CopyArgs {
+        /// From where.
+        pub from: u64,
+        /// To where.
+        pub to: u64,
+        /// How many bytes.
+        pub bytes: u64,
+        /// Not 0: the kernel behind may be put on the device while this one runs.
+        pub early: u64,
     }
 
     /// A reduction of one tensor that every rank receives whole.

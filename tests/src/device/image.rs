@@ -35,6 +35,7 @@ fn names() -> Vec<String> {
     let scatters = ["reduce_scatter_push", "reduce_scatter_pull"];
     let mut names: Vec<String> =
         ["probe", "gather_pull", "parts_push", "parts_pull"].map(str::to_owned).into();
+    names.extend(["floor_empty", "floor_trip", "floor_copy"].map(str::to_owned));
     for family in families.iter().chain(&scatters) {
         for dtype in ["f32", "f16", "bf16"] {
             names.extend(

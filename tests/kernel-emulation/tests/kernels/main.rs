@@ -6,6 +6,7 @@
 mod call;
 #[path = "../common/mod.rs"]
 mod common;
+mod floor;
 mod group;
 mod sabotage;
 mod sanitized;
