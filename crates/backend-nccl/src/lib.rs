@@ -1,10 +1,34 @@
 //! Backend `nccl`: NCCL, or RCCL, loaded at run time. It takes every op, dtype and size on every
 //! topology of devices: the floor of their chains, and the way past one node.
 //!
-//! Declared, not yet runnable: what its algorithms take is stated in `eligibility`, so that policies
-//! can name them and explanations and lints reckon with them. Its function table, set-up and session
-//! follow.
+//! Every backend crate has the first three of these files:
+//!
+//! - `eligibility` states what the algorithms take, as data;
+//! - `setup` brings the group up, each step voted on;
+//! - `session` runs the calls.
+//!
+//! Below them: `comm` is this rank's communicator, owned; `calls` says which of the library's calls
+//! make one of ours; `window` is memory that the library's symmetric kernels may use; `trial` are
+//! the first calls, whose results are checked. Nothing hangs without a word: what may never return
+//! runs `aside` of the rank's thread, `watch` is the thread that looks whether calls end, and
+//! `board` are pages that the ranks of a node share, on which they compare their calls and tell how
+//! the group ended. `sharing` is about several ranks on one device.
 
+mod aside;
+mod board;
+mod calls;
+mod comm;
 mod eligibility;
+mod ends;
+mod session;
+mod settings;
+mod setup;
+mod sharing;
+mod trial;
+mod watch;
+mod window;
 
 pub use crate::eligibility::DESCRIPTOR;
+pub use crate::setup::Nccl;
+
+crossover_core::register_backend!(eligibility::DESCRIPTOR, || Box::new(Nccl));

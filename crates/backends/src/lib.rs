@@ -11,6 +11,8 @@ use crossover_core::registry::{Registry, RegistryError};
 use crossover_backend_host as _;
 #[cfg(feature = "ipc")]
 use crossover_backend_ipc as _;
+#[cfg(feature = "nccl")]
+use crossover_backend_nccl as _;
 
 /// What every backend of this workspace states, fastest kind first.
 pub const DECLARED: &[&Descriptor] = &[
@@ -19,6 +21,7 @@ pub const DECLARED: &[&Descriptor] = &[
     #[cfg(feature = "ipc")]
     &crossover_backend_ipc::DESCRIPTOR,
     &crossover_backend_symm::DESCRIPTOR,
+    #[cfg(feature = "nccl")]
     &crossover_backend_nccl::DESCRIPTOR,
     #[cfg(feature = "host")]
     &crossover_backend_host::DESCRIPTOR,
@@ -46,13 +49,16 @@ mod tests {
         if cfg!(feature = "ipc") {
             features.push("ipc");
         }
+        if cfg!(feature = "nccl") {
+            features.push("nccl");
+        }
         assert_eq!(ids, features);
     }
 
     #[test]
     fn what_is_not_linked_is_declared() {
         let registry = super::registry().expect("well-formed backends");
-        for id in ["nccl", "nvls", "quick_reduce", "symm"] {
+        for id in ["nvls", "quick_reduce", "symm"] {
             assert!(registry.find(id).is_some(), "{id}");
             assert!(!registry.is_linked(id), "{id}");
         }

@@ -197,6 +197,17 @@ pub trait Session: Send {
     /// waits nor communicates.
     fn discard(&mut self) {}
 
+    /// The engine is about to destroy a stream in which it made calls: from now on nothing of it is
+    /// touched, and calls in other streams still come after those that were made in it.
+    ///
+    /// # Errors
+    ///
+    /// A vendor call failed.
+    fn leave_stream(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+        let _ = (stream, seq);
+        Ok(())
+    }
+
     /// Has work that was enqueued failed since? Where calls return before their work is done, only
     /// this or the next call tells. `seq` is the last call's number. Never waits.
     ///

@@ -186,6 +186,7 @@ pub struct CallBuffers {
     pub input: *const u8,
     /// This rank's result. Any alignment.
     pub output: *mut u8,
-    /// Vendor stream handle; 0 for host memory.
+    /// Vendor stream handle; 0 for host memory. It outlives its calls as
+    /// [`Communicator::run`](crate::communicator::Communicator::run) says.
     pub stream: u64,
 }

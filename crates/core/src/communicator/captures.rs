@@ -139,6 +139,22 @@ impl Communicator {
         }
     }
 
+    /// To be called before a stream is destroyed in which calls were made, unless calls in another
+    /// one have been made since or the group is closed first. A stream that saw no call may be left too.
+    ///
+    /// # Errors
+    ///
+    /// The group has ended on this rank, or a vendor call failed.
+    pub fn leave_stream(&self, stream: u64) -> Result<(), CallError> {
+        let mut inner = self.lock();
+        inner.usable()?;
+        let seq = inner.seq;
+        for session in inner.sessions.iter_mut().flatten() {
+            session.leave_stream(stream, seq).map_err(CallError::Failed)?;
+        }
+        Ok(())
+    }
+
     fn commit_all(
         &self,
         inner: &mut Inner,

@@ -249,7 +249,9 @@ impl Communicator {
     /// # Safety
     ///
     /// The buffers hold what `call` says, are valid until the work completes (when this returns,
-    /// on host memory), and overlap only as [`CallBuffers`] allows.
+    /// on host memory), and overlap only as [`CallBuffers`] allows. The stream lives until the
+    /// group's next eager call in another one, [`Communicator::leave_stream`] or
+    /// [`Communicator::close`]: calls of a group keep their order over streams.
     pub unsafe fn run(&self, call: &CallSig<'_>, buffers: &CallBuffers) -> Result<(), CallError> {
         crate::validate::validate(call, self.world())?;
         let mut inner = self.lock();

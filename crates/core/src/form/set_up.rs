@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::{Found, SetupError, SetupFailure, StepFailed, gather, with_setup};
-use crate::backend::{Algorithm, Descriptor, Session};
+use crate::backend::{Descriptor, Session};
 use crate::bootstrap::Bootstrap;
 use crate::eligibility::{Clause, Refusal};
 use crate::facts::GroupFacts;
@@ -82,15 +82,7 @@ impl Room {
         if self.found.is_empty() {
             return OfferState::Open { capacity: self.capacity };
         }
-        let of = |algorithm: &Algorithm| {
-            let said = self.found.iter().filter(|(name, _)| name == algorithm.name);
-            said.fold(Ok(self.capacity), |room, (_, found)| match (room, found) {
-                (Ok(room), Found::Room(bytes)) => Ok(room.min(*bytes)),
-                (Ok(_), Found::Without(why)) => Err(refused(why)),
-                (Err(first), _) => Err(first),
-            })
-        };
-        let rooms: Vec<Result<u64, Refusal>> = descriptor.algorithms.iter().map(of).collect();
+        let rooms: Vec<_> = descriptor.algorithms.iter().map(|a| self.of(a.name)).collect();
         match rooms.first() {
             // A backend without any algorithm is none.
             Some(Err(first)) if rooms.iter().all(Result::is_err) => {
@@ -98,6 +90,18 @@ impl Room {
             }
             _ => OfferState::Mixed(rooms),
         }
+    }
+
+    /// For how much one of the algorithms has room.
+    fn of(&self, algorithm: &str) -> Result<u64, Refusal> {
+        let mut room = self.capacity;
+        for (_, found) in self.found.iter().filter(|(name, _)| name == algorithm) {
+            match found {
+                Found::Room(bytes) => room = room.min(*bytes),
+                Found::Without(why) => return Err(refused(why)),
+            }
+        }
+        Ok(room)
     }
 }
 

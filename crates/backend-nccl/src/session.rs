@@ -1,0 +1,281 @@
+//! The group on one rank: enqueues calls, ends waits, says goodbye.
+
+use std::ffi::CString;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossover_core::agreement::StepError;
+use crossover_core::backend::{Abort, EnqueueError, Session};
+use crossover_core::call::{CallBuffers, CallSig, Mode};
+use crossover_nccl_sys::layout::CollConfig;
+
+use crate::aside::{Fared, within};
+use crate::board::Record;
+use crate::calls::{Made, of_device};
+use crate::eligibility::{ALGORITHMS, DESCRIPTOR, PINNED, PROTOCOLS, SYMMETRIC};
+use crate::ends::Ends;
+use crate::watch::{Bell, Shared};
+
+/// Everything a rank needs for a call.
+pub(crate) struct NcclSession {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) watch: Option<JoinHandle<()>>,
+    /// The stream of the last eager call.
+    pub(crate) stream: Option<u64>,
+    /// The digest of this rank's calls.
+    pub(crate) history: u64,
+    /// What policies pinned so far, by the values of their params.
+    pub(crate) pins: Vec<([u64; 3], CString)>,
+    /// The process that formed the group: a child that was forked since has no part in it.
+    pub(crate) process: u32,
+}
+
+impl Session for NcclSession {
+    unsafe fn enqueue(
+        &mut self,
+        algorithm: usize,
+        params: &[u64],
+        seq: u64,
+        call: &CallSig<'_>,
+        buffers: &CallBuffers,
+    ) -> Result<(), EnqueueError> {
+        let ends = &self.shared.ends;
+        if !ends.is_well() {
+            return Err(self.ended("begin", seq));
+        }
+        let record = Record::of(algorithm, call);
+        self.history = record.after(self.history);
+        if let Some(board) = &ends.board {
+            board
+                .compare(self.shared.maker.rank, seq, &record, self.history)
+                .map_err(|e| self.end(e, "begin", seq))?;
+        }
+        let eager = call.mode == Mode::Eager;
+        if eager {
+            self.keep_order(buffers.stream, seq)?;
+        }
+        let name = DESCRIPTOR.algorithms[algorithm].name;
+        let config = if name == PINNED { self.pinned(params) } else { None };
+        let Shared { comm, maker, windows, .. } = &*self.shared;
+        let made = Made { pins: config.as_ref(), ..Made::new(call, buffers) };
+        // SAFETY: the caller's promise about the buffers is passed on as it is; set-up has limited
+        // calls through windows to what these hold.
+        let enqueued = unsafe {
+            match windows {
+                Some(windows) if name == SYMMETRIC => windows.make(maker, comm, &made),
+                _ => maker.make(comm, &made),
+            }
+        };
+        enqueued.map_err(|trouble| {
+            let step = format!("nccl, {}", call.op);
+            self.end(trouble.at(&step, seq), &step, seq)
+        })?;
+        if eager {
+            self.shared.behind.record(buffers.stream).map_err(|e| {
+                self.end(of_device(e, "record the end of the call", seq), "record", seq)
+            })?;
+            self.shared.last.note(seq, call.op);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        if self.shared.ends.is_well()
+            && let Err(error) = self.shared.look()
+        {
+            return Err(self.end(error, "check", seq));
+        }
+        match self.shared.ends.is_well() {
+            true => Ok(()),
+            false => Err(self.ended("check", seq)),
+        }
+    }
+
+    fn abort_handle(&self) -> Arc<dyn Abort> {
+        let (ends, bell) = (Arc::clone(&self.shared.ends), Arc::clone(&self.shared.bell));
+        Arc::new(NcclAbort { rank: self.shared.maker.rank, ends, bell })
+    }
+
+    fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        let shared = Arc::clone(&self.shared);
+        let rank = shared.maker.rank;
+        if !shared.ends.is_well() {
+            return Err(self.ended("close", seq));
+        }
+        let closing = Arc::clone(&shared);
+        let closed = within(shared.deadline, "ncclCommFinalize", move || {
+            let device = &closing.maker.device;
+            device.make_current().map_err(StepError::new)?;
+            let deregistered = closing.windows.as_ref().map(|w| w.deregister(&closing.comm));
+            let closed = closing.comm.close();
+            let both = deregistered.unwrap_or(Ok(())).and(closed);
+            Ok(both.map_err(StepError::new)?)
+        });
+        if let Some(board) = &shared.ends.board {
+            board.close(rank);
+        }
+        let closed = closed.map_err(|fared| match fared {
+            // Somebody ended the group meanwhile, and said why.
+            _ if !shared.ends.is_well() => self.ended("close", seq),
+            Fared::Late(_) => {
+                let known = shared.ends.board.as_ref().map(|board| board.open());
+                let ranks = known.unwrap_or_else(|| shared.missing(seq));
+                let (step, waited) = ("nccl, close".to_owned(), shared.deadline);
+                self.end(EnqueueError::Late { step, seq, ranks, waited }, "close", seq)
+            }
+            Fared::Failed(text) => {
+                let (step, call) = ("nccl, close".to_owned(), "closing the communicator");
+                self.end(EnqueueError::Vendor { step, seq, call, text }, "close", seq)
+            }
+            Fared::Well => unreachable!("an error is not well"),
+        });
+        shared.bell.leave();
+        // It goes at once, but for an abort that the library takes its time for.
+        if closed.is_ok()
+            && let Some(watch) = self.watch.take()
+        {
+            let _ = watch.join();
+        }
+        closed
+    }
+}
+
+impl NcclSession {
+    /// Calls of one communicator run one after the other, whatever streams they are in: the library
+    /// demands it, and the windows are shared. Captured calls are ordered by their graph, and a
+    /// graph's replays by whoever replays it.
+    fn keep_order(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+        match self.stream.replace(stream) {
+            Some(last) if last != stream => {
+                let maker = &self.shared.maker;
+                let ordered = maker
+                    .device
+                    .make_current()
+                    .and_then(|()| maker.device.driver().wait(stream, self.shared.behind.handle()));
+                let step = "wait for the stream of the call before";
+                ordered.map_err(|e| self.end(of_device(e, step, seq), step, seq))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How a policy wants a call to run; `None` where it leaves all to the library.
+    fn pinned(&mut self, params: &[u64]) -> Option<CollConfig> {
+        let &[algorithm, protocol, channels] = params else { return None };
+        let key = [algorithm, protocol, channels];
+        if key == [0; 3] {
+            return None;
+        }
+        let at = match self.pins.iter().position(|(known, _)| *known == key) {
+            Some(at) => at,
+            None => {
+                self.pins.push((key, selection(algorithm as usize, protocol as usize)));
+                self.pins.len() - 1
+            }
+        };
+        let mut config = CollConfig::new();
+        if channels > 0 {
+            config = config.ctas(channels as i32, channels as i32);
+        }
+        if (algorithm, protocol) != (0, 0) {
+            config.alg_selection = self.pins[at].1.as_ptr();
+        }
+        Some(config)
+    }
+
+    #[cold]
+    fn ended(&self, step: &str, seq: u64) -> EnqueueError {
+        self.shared.bell.ring();
+        self.shared.ends.cause(step, seq).unwrap_or_else(|| EnqueueError::Aborted {
+            step: step.to_owned(),
+            seq,
+            rank: self.shared.maker.rank,
+            // Whoever ended the group died before it had said why.
+            reason: "the group ended".to_owned(),
+        })
+    }
+
+    #[cold]
+    fn end(&self, error: EnqueueError, step: &str, seq: u64) -> EnqueueError {
+        let first = self.shared.ends.end(error, step, seq);
+        self.shared.bell.ring();
+        first
+    }
+}
+
+/// As the library reads it: algorithms with their protocol, in capitals, between commas.
+fn selection(algorithm: usize, protocol: usize) -> CString {
+    let of_protocol = match PROTOCOLS[protocol] {
+        // The others are of `simple` alone.
+        "ll" | "ll128" => 2,
+        _ => ALGORITHMS.len() - 1,
+    };
+    let algorithms = match algorithm {
+        0 => &ALGORITHMS[1..=of_protocol],
+        nth => &ALGORITHMS[nth..=nth],
+    };
+    let words = algorithms.iter().map(|algorithm| {
+        let name = match *algorithm {
+            "nvls_tree" => "NVLSTREE".to_owned(),
+            other => other.to_uppercase(),
+        };
+        match protocol {
+            0 => name,
+            nth => format!("{name}_{}", PROTOCOLS[nth].to_uppercase()),
+        }
+    });
+    CString::new(words.collect::<Vec<_>>().join(",")).unwrap_or_default()
+}
+
+impl Drop for NcclSession {
+    /// The watch aborts what runs and gives memory back; nobody waits for it.
+    fn drop(&mut self) {
+        if std::process::id() != self.process {
+            // A forked child has neither the watch nor a right to what its parent uses.
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
+        let seq = 0;
+        let Shared { ends, maker, bell, .. } = &*self.shared;
+        let is_closed = ends.board.as_ref().is_some_and(|board| board.is_closed(maker.rank));
+        if !is_closed && ends.is_well() {
+            let reason = "it dropped the group without closing it".to_owned();
+            let (step, rank) = ("drop".to_owned(), maker.rank);
+            ends.end(EnqueueError::Aborted { step, seq, rank, reason }, "drop", seq);
+        }
+        bell.leave();
+    }
+}
+
+/// Ends the group for all that share a board with this rank, and this rank's kernels. It is the
+/// watch that calls the library, which may take its time.
+struct NcclAbort {
+    rank: u32,
+    ends: Arc<Ends>,
+    bell: Arc<Bell>,
+}
+
+impl Abort for NcclAbort {
+    fn abort(&self, reason: &str) {
+        let (step, seq, reason) = ("abort".to_owned(), 0, reason.to_owned());
+        if self.ends.is_well() {
+            let rank = self.rank;
+            self.ends.end(EnqueueError::Aborted { step, seq, rank, reason }, "abort", 0);
+        }
+        self.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::selection;
+
+    #[test]
+    fn what_is_pinned_is_said_as_the_library_reads_it() {
+        assert_eq!(selection(2, 0), c"RING".into());
+        assert_eq!(selection(1, 3), c"TREE_SIMPLE".into());
+        assert_eq!(selection(0, 1), c"TREE_LL,RING_LL".into());
+        let any = selection(0, 3).into_string().expect("ASCII");
+        assert!(any.ends_with(",NVLS_SIMPLE,NVLSTREE_SIMPLE,PAT_SIMPLE"), "{any}");
+    }
+}

@@ -1,0 +1,62 @@
+//! What an operator can set for this backend: `nccl.library`, the file of the library, and
+//! `nccl.window`, the bytes of memory through which `nccl/symmetric` calls go.
+
+use std::path::PathBuf;
+
+use crossover_core::agreement::StepError;
+use crossover_core::settings::BackendSettings;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+/// What windows are aligned to.
+const LEAST: u64 = 4 * KIB;
+const MOST: u64 = 1024 * MIB;
+/// One for inputs and, for results, as many as there are ranks: 36 MiB of a device of 8 ranks.
+const WINDOW: u64 = 4 * MIB;
+
+/// `nccl.library`: a path, or a name that the loader knows.
+pub(crate) fn library(settings: &BackendSettings) -> Option<PathBuf> {
+    settings.get("nccl.library").map(PathBuf::from)
+}
+
+/// `nccl.window`: most input bytes per rank of a call of `nccl/symmetric`; 0 for no windows.
+pub(crate) fn window(settings: &BackendSettings) -> Result<u64, StepError> {
+    let Some(text) = settings.get("nccl.window") else { return Ok(WINDOW) };
+    match bytes(text) {
+        Some(0) => Ok(0),
+        Some(n) if (LEAST..=MOST).contains(&n) && n.is_power_of_two() => Ok(n),
+        _ => Err(StepError(format!(
+            "setting nccl.window is `{text}`: it must be a power of two from {}KiB to {}MiB, such \
+             as `4MiB`, or `0B` for no windows",
+            LEAST / KIB,
+            MOST / MIB
+        ))),
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("KiB", KIB), ("MiB", MIB), ("B", 1)];
+    let (digits, unit) = units.iter().find_map(|(u, n)| Some((text.strip_suffix(u)?, n)))?;
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse::<u64>().ok()?.checked_mul(*unit)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_powers_of_two_with_a_unit_or_none() {
+        let read = |text: &str| {
+            let values = [("nccl.window".to_owned(), text.to_owned())].into();
+            window(&BackendSettings { values, ..BackendSettings::default() })
+        };
+        assert_eq!(window(&BackendSettings::default()), Ok(4 * MIB));
+        assert_eq!(read("64KiB"), Ok(64 * KIB));
+        assert_eq!(read("0B"), Ok(0));
+        for wrong in ["", "0", "1MB", "3MiB", "2KiB", "2048MiB", "-4KiB", "99999999999999999MiB"] {
+            let why = read(wrong).expect_err(wrong).0;
+            assert!(why.starts_with(&format!("setting nccl.window is `{wrong}`")), "{why}");
+        }
+    }
+}

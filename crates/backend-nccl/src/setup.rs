@@ -1,0 +1,384 @@
+//! How a group comes up: settings, the library and its version, the communicator, windows, and the
+//! first calls. Each step is voted on, so it comes up on every rank or on none, and whatever may
+//! hang inside the library is awaited to a deadline.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossover_bootstrap::liveness::{self, Alive, Liveness};
+use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError};
+use crossover_core::backend::{Backend, Ready, Session};
+use crossover_core::facts::GroupFacts;
+use crossover_device::device::Device;
+use crossover_device::driver;
+use crossover_device::stream::{Event, Stream};
+use crossover_nccl_sys::layout::{Config, UniqueId};
+use crossover_nccl_sys::{Library, Vendor, advisories};
+
+use crate::aside::{Fared, blamed, within};
+use crate::board::Board;
+use crate::calls::Maker;
+use crate::comm::{Comm, Ticket};
+use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
+use crate::ends::Ends;
+use crate::session::NcclSession;
+use crate::watch::{self, Bell, Last, Shared};
+use crate::window::{self, Windows};
+use crate::{settings, sharing, trial};
+
+/// Backend `nccl`, before it is bound to a group.
+pub struct Nccl;
+
+impl Backend for Nccl {
+    fn set_up<'g>(
+        &self,
+        setup: &mut Setup<'g>,
+        facts: &GroupFacts,
+    ) -> Result<Ready<'g>, SetupError> {
+        let asked = setup.read("read nccl.window", settings::window)?;
+        let room = setup.min("agree on nccl.window", asked)?;
+        let file = setup.read("read nccl.library", |s| Ok(settings::library(s)))?;
+        let opened = setup.step("open its device and load the library", file, open)?;
+        let opened = of_one_version(setup, opened)?;
+        let units = facts.shared_units();
+        let opened = setup.step("share its device", opened, move |_, opened| {
+            let Library { vendor, version, .. } = *opened.library;
+            // The library reads the same variables from the same place, in a moment.
+            let variable = |name: &str| std::env::var(name).ok();
+            sharing::allow(&units, vendor, version, variable).map(|()| opened)
+        })?;
+        let opened = withhold_pins(setup, opened)?;
+        let config = sharing::config(facts.ranks_per_unit());
+        let joined = join(setup, opened, config)?;
+        let (windows, joined) = open_windows(setup, facts, joined, room)?;
+        let proven = prove(setup, joined, windows)?;
+        let node = meet_on_node(setup, facts)?;
+        let session = setup.step("watch its calls", proven.zip(node), begin)?;
+        let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
+        Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
+    }
+}
+
+struct Opened {
+    device: Device,
+    library: Arc<Library>,
+}
+
+fn open(here: &Here<'_>, file: Option<PathBuf>) -> Result<Opened, StepError> {
+    let device = crossover_device::open(&here.settings().device).map_err(StepError::new)?;
+    let vendor = match device.driver().vendor() {
+        driver::Vendor::Hip => Vendor::Rccl,
+        driver::Vendor::Cuda | driver::Vendor::Emulated => Vendor::Nccl,
+    };
+    device.make_current().map_err(StepError::new)?;
+    let library = Library::load(file.as_deref(), vendor)
+        .map_err(|e| StepError(format!("{e}: nccl.library is the setting that names its file")))?;
+    if here.rank() == 0 {
+        let (version, path) = (library.version, library.path.display());
+        tracing::debug!(target: "crossover::nccl", %vendor, %version, %path, "library loaded");
+        for advisory in advisories(vendor, version) {
+            let (note, source, fixed) = (advisory.note, advisory.source, advisory.until);
+            tracing::warn!(
+                target: "crossover::nccl",
+                "{vendor} {version}: {note} ({source}); {fixed} does not"
+            );
+        }
+    }
+    Ok(Opened { device, library: Arc::new(library) })
+}
+
+/// Ranks with different versions would find out by hanging.
+fn of_one_version(
+    setup: &mut Setup<'_>,
+    opened: Local<Opened>,
+) -> Result<Local<Opened>, SetupError> {
+    let (told, opened) = opened
+        .map(|opened| {
+            let path = opened.library.path.display().to_string();
+            ((sharing::named(&opened.library), path), opened)
+        })
+        .unzip();
+    let all = setup.exchange("tell which library it has", told, |_, told| Ok(told))?;
+    let odd = odd_one_out(all.get());
+    setup.step("use one version with the others", opened, move |here, opened| match odd {
+        Some((rank, why)) if rank == here.rank() => Err(StepError(why)),
+        _ => Ok(opened),
+    })
+}
+
+/// The first rank whose version is not that of most ranks, and what it has; of two that are equally
+/// common, rank 0's is taken for right.
+fn odd_one_out(all: &[(String, String)]) -> Option<(u32, String)> {
+    let votes = |version: &String| all.iter().filter(|(other, _)| other == version).count();
+    // The last of equal maxima is taken: from the back, that is the lowest rank's.
+    let (usual, _) = all.iter().rev().max_by_key(|(version, _)| votes(version))?;
+    let (rank, (version, path)) = (0..).zip(all).find(|(_, (version, _))| version != usual)?;
+    let alone = votes(usual) + 1 == all.len();
+    let others = if alone { "the others" } else { "most others" };
+    Some((rank, format!("rank {rank} has {version} ({path}), {others} {usual}")))
+}
+
+/// Without a configuration of each call nothing can be pinned: the environment is the user's.
+fn withhold_pins(
+    setup: &mut Setup<'_>,
+    opened: Local<Opened>,
+) -> Result<Local<Opened>, SetupError> {
+    let (lacks, opened) = opened
+        .map(|opened| {
+            let has = &opened.library.optional;
+            let all = has.all_reduce_config.is_some()
+                && has.all_gather_config.is_some()
+                && has.reduce_scatter_config.is_some()
+                && has.broadcast_config.is_some();
+            let named = sharing::named(&opened.library);
+            let why = format!("{named} takes no configuration of a call: 2.31 is the first");
+            ((!all).then_some(why), opened)
+        })
+        .unzip();
+    let lacks = setup.exchange("tell whether it can pin", lacks, |_, lacks| Ok(lacks))?;
+    let why = lacks.map(|all| all.into_iter().flatten().next());
+    if why.get().is_some() {
+        setup.without(PINNED, why.map(Option::unwrap_or_default));
+    }
+    Ok(opened)
+}
+
+/// A rank of the communicator.
+#[derive(Clone)]
+pub(crate) struct Joined {
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) device: Device,
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    pub(crate) deadline: Duration,
+}
+
+impl Joined {
+    pub(crate) fn library(&self) -> &Arc<Library> {
+        &self.comm.library
+    }
+}
+
+/// Everybody joins, or the rank that failed is named, rather than one that waited for it.
+fn join(
+    setup: &mut Setup<'_>,
+    opened: Local<Opened>,
+    config: Config,
+) -> Result<Local<Joined>, SetupError> {
+    let (asked, opened) = opened.map(|opened| (Arc::clone(&opened.library), opened)).unzip();
+    let ids = setup.exchange("draw the communicator's id", asked, |here, library| {
+        if here.rank() == 0 { draw_id(&library).map(Some) } else { Ok(None) }
+    })?;
+    let id = ids.into_inner().into_iter().flatten().next();
+    let joined = setup.step("begin to join", opened, move |here, opened| {
+        let bytes = id.ok_or_else(|| StepError::new("rank 0 sent no id"))?;
+        let bytes = bytes.try_into().map_err(|_| StepError::new("rank 0 sent no whole id"))?;
+        let id = UniqueId::from_bytes(bytes);
+        let (rank, world, deadline) = (here.rank(), here.world(), here.settings().call_deadline);
+        let Opened { device, library } = opened;
+        let ticket = Ticket { id, rank, world, config, deadline };
+        let on = device.clone();
+        let what = "ncclCommInitRankConfig";
+        let comm = within(deadline, what, move || Ok(Comm::join(library, &on, ticket)?));
+        Ok(comm.map(|comm| Joined { comm: Arc::new(comm), device, rank, world, deadline }))
+    })?;
+    all_well(setup, "join the communicator", joined)
+}
+
+fn draw_id(library: &Library) -> Result<Vec<u8>, StepError> {
+    let mut id = UniqueId::ZERO;
+    // SAFETY: the place is valid for the call.
+    let status = unsafe { (library.calls.get_unique_id)(&raw mut id) };
+    match status.is_success() {
+        true => Ok(id.to_bytes().to_vec()),
+        false => Err(StepError(format!("ncclGetUniqueId returned {}", status.0))),
+    }
+}
+
+/// Every rank keeps what it has, or the rank that is to blame says why not.
+fn all_well<T: 'static>(
+    setup: &mut Setup<'_>,
+    what: &str,
+    mine: Local<Result<T, Fared>>,
+) -> Result<Local<T>, SetupError> {
+    let (fared, mine) = mine
+        .map(|mine| match mine {
+            Ok(made) => (Fared::Well, Some(made)),
+            Err(why) => (why, None),
+        })
+        .unzip();
+    let all = setup.exchange(&format!("tell whether it could {what}"), fared, |_, f| Ok(f))?;
+    let blamed = blamed(all.get());
+    setup.step(what, Local::new(()), move |here, ()| match blamed {
+        Some((rank, why)) if rank == here.rank() => Err(StepError(why)),
+        _ => Ok(()),
+    })?;
+    // The vote has passed, so that every rank has it.
+    setup.step(what, mine, |_, mine| mine.ok_or_else(|| StepError::new("it is not there")))
+}
+
+/// The windows, where the group is one for which the library has symmetric kernels.
+fn open_windows<'g>(
+    setup: &mut Setup<'g>,
+    facts: &GroupFacts,
+    joined: Local<Joined>,
+    room: Agreed<'g, u64>,
+) -> Result<(Local<Option<Windows>>, Local<Joined>), SetupError> {
+    let symmetric = DESCRIPTOR.algorithms.iter().find(|a| a.name == SYMMETRIC);
+    let refused = symmetric.and_then(|a| a.eligibility.failing_group(facts.profile()));
+    if refused.is_some() {
+        return Ok((Local::new(None), joined));
+    }
+    if *room.get() == 0 {
+        setup.without(SYMMETRIC, room.map(|_| "nccl.window is 0".to_owned()));
+        return Ok((Local::new(None), joined));
+    }
+    let (lent, joined) = joined.map(|joined| (joined.clone(), joined)).unzip();
+    let windows = window::set_up(setup, lent, room)?;
+    setup.limit(SYMMETRIC, room);
+    Ok((windows, joined))
+}
+
+/// All that a session is made of, and is proven to work.
+struct Proven {
+    joined: Joined,
+    maker: Maker,
+    windows: Option<Windows>,
+}
+
+/// Makes the first calls.
+fn prove(
+    setup: &mut Setup<'_>,
+    joined: Local<Joined>,
+    windows: Local<Option<Windows>>,
+) -> Result<Local<Proven>, SetupError> {
+    let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
+    let nonce = nonces.get()[0];
+    let (proven, comm) = joined
+        .zip(windows)
+        .map(move |(joined, windows)| {
+            let comm = Arc::clone(&joined.comm);
+            // The calls have a deadline of their own. This one is for a call that stays inside the
+            // library, of which there is one more than the deadline has time for.
+            let outcome = within(2 * joined.deadline, "a first call", move || {
+                let Joined { ref device, rank, world, .. } = joined;
+                device.make_current().map_err(StepError::new)?;
+                let maker = Maker::new(device.clone(), rank, world).map_err(StepError::new)?;
+                trial::run(&joined, &maker, None, nonce)?;
+                if let Some(windows) = &windows {
+                    trial::run(&joined, &maker, Some(windows), !nonce)?;
+                }
+                Ok(Proven { joined, maker, windows })
+            });
+            (outcome, comm)
+        })
+        .unzip();
+    let proven = all_well(setup, "make its first calls", proven);
+    // Not before all have told how they fared: peers take an abort for a failure of their own.
+    drop(comm);
+    proven
+}
+
+/// What the ranks of one node have together.
+struct Node {
+    board: Arc<Board>,
+    liveness: Liveness,
+}
+
+/// Pages and signs of life, where all ranks are on one node and the control plane passes
+/// descriptors. Elsewhere ranks do without: deadlines and the library find out what is wrong.
+fn meet_on_node(
+    setup: &mut Setup<'_>,
+    facts: &GroupFacts,
+) -> Result<Local<Option<Node>>, SetupError> {
+    if facts.profile().nodes > 1 {
+        return Ok(Local::new(None));
+    }
+    let made = setup.step("create the shared board", Local::new(()), |here, ()| sign(here))?;
+    let (alive, shared) = made.unzip();
+    match setup.exchange_fds("pass the shared board and signs of life", shared) {
+        Ok(fds) => setup.step("map the shared board", alive.zip(fds), |here, (alive, fds)| {
+            map(here.world(), alive, fds).map(Some)
+        }),
+        // It is so on every rank. A control plane that failed fails the next step as well.
+        Err(_) => Ok(Local::new(None)),
+    }
+}
+
+/// The own sign of life, and what peers get: its other end and, from rank 0, the board.
+fn sign(here: &Here<'_>) -> Result<(Alive, Vec<OwnedFd>), StepError> {
+    let (alive, watch) = liveness::pipe()?;
+    let mut shared = vec![watch];
+    if here.rank() == 0 {
+        shared.push(Board::create(here.world())?);
+    }
+    Ok((alive, shared))
+}
+
+fn map(world: u32, alive: Alive, fds: Vec<Vec<OwnedFd>>) -> Result<Node, StepError> {
+    let mut watches = Vec::with_capacity(fds.len());
+    let mut file = None;
+    for (rank, fds) in fds.into_iter().enumerate() {
+        let mut fds = fds.into_iter();
+        let watch = fds.next();
+        watches.push(watch.ok_or_else(|| StepError(format!("rank {rank} sent no descriptor")))?);
+        file = file.or(fds.next());
+    }
+    let file = file.ok_or_else(|| StepError::new("rank 0 sent no board"))?;
+    let board = Board::map(file.as_fd(), world)?;
+    Ok(Node { board, liveness: Liveness::new(alive, watches) })
+}
+
+fn begin(
+    here: &Here<'_>,
+    (proven, node): (Proven, Option<Node>),
+) -> Result<NcclSession, StepError> {
+    let Proven { joined, maker, windows } = proven;
+    let (board, liveness) = node.map(|node| (node.board, node.liveness)).unzip();
+    let Joined { comm, device, deadline, .. } = joined;
+    let shared = Arc::new(Shared {
+        comm,
+        ends: Arc::new(Ends::new(here.rank(), board)),
+        bell: Bell::new(),
+        liveness,
+        maker,
+        windows,
+        behind: Event::new(&device).map_err(StepError::new)?,
+        last: Last::new(),
+        deadline,
+        probe: Stream::new(&device).map_err(StepError::new)?,
+    });
+    let watch = watch::start(&shared).map_err(|e| StepError(format!("no thread: {e}")))?;
+    let (stream, history, pins, process) = (None, 0, Vec::new(), std::process::id());
+    Ok(NcclSession { shared, watch: Some(watch), stream, history, pins, process })
+}
+
+/// Random without a source of randomness: `RandomState` is seeded by the operating system.
+fn draw() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::odd_one_out;
+
+    #[test]
+    fn the_rank_with_another_version_is_named() {
+        let told = |versions: &[&str]| {
+            let all: Vec<_> = versions.iter().map(|v| (format!("NCCL {v}"), "/a".into())).collect();
+            odd_one_out(&all)
+        };
+        assert_eq!(told(&["2.27.5", "2.27.5"]), None);
+        let why = "rank 2 has NCCL 2.21.5 (/a), the others NCCL 2.27.5".to_owned();
+        assert_eq!(told(&["2.27.5", "2.27.5", "2.21.5"]), Some((2, why)));
+        let why = "rank 0 has NCCL 2.21.5 (/a), the others NCCL 2.27.5".to_owned();
+        assert_eq!(told(&["2.21.5", "2.27.5", "2.27.5"]), Some((0, why)));
+        let why = "rank 1 has NCCL 2.21.5 (/a), the others NCCL 2.27.5".to_owned();
+        assert_eq!(told(&["2.27.5", "2.21.5"]), Some((1, why)));
+        let why = "rank 1 has NCCL 3.0.0 (/a), most others NCCL 2.27.5".to_owned();
+        assert_eq!(told(&["2.27.5", "3.0.0", "2.27.5", "2.28.3"]), Some((1, why)));
+    }
+}

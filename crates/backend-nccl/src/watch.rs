@@ -1,0 +1,209 @@
+//! A thread for each session that sees to it that nothing hangs without a word. It looks whether
+//! the library reports an error, whether a peer's process is gone, and whether calls get done; when
+//! the group has ended, for whatever reason, it aborts the communicator, so that kernels that spin
+//! come to an end.
+//!
+//! How far a stream has come is asked through a stream of this thread's own, which waits for an
+//! event behind the last eager call. That disturbs no capture: a recorded event and a stream that
+//! waits for one are what captures allow others, and the driver asks how far a stream is with this
+//! thread's capture mode relaxed. The engine's streams are not touched: they may be gone.
+//!
+//! Replays of graphs are the engine's own, and nothing here sees them begin: of them a peer that is
+//! gone and an error of the library are noticed, and no deadline is.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossover_bootstrap::liveness::Liveness;
+use crossover_core::backend::EnqueueError;
+use crossover_core::call::Op;
+use crossover_device::error::DeviceError;
+use crossover_device::stream::{Event, Stream};
+
+use crate::calls::{Maker, of_device};
+use crate::comm::Comm;
+use crate::ends::Ends;
+use crate::window::Windows;
+
+/// Between looks.
+pub(crate) const PATIENCE: Duration = Duration::from_micros(200);
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// What the session and its watch have together.
+pub(crate) struct Shared {
+    // First: what runs is ended before the memory that it uses is given back.
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) ends: Arc<Ends>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) liveness: Option<Liveness>,
+    pub(crate) maker: Maker,
+    pub(crate) windows: Option<Windows>,
+    /// Behind the last eager call.
+    pub(crate) behind: Event,
+    pub(crate) last: Last,
+    pub(crate) deadline: Duration,
+    /// Waits for that event.
+    pub(crate) probe: Stream,
+}
+
+/// The last eager call.
+pub(crate) struct Last {
+    began: Instant,
+    seq: AtomicU64,
+    /// Nanoseconds from `began`.
+    at: AtomicU64,
+    op: AtomicU8,
+}
+
+impl Last {
+    pub(crate) fn new() -> Last {
+        let (seq, at, op) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU8::new(0));
+        Last { began: Instant::now(), seq, at, op }
+    }
+
+    /// The event is behind this call now.
+    pub(crate) fn note(&self, seq: u64, op: Op) {
+        self.at.store(self.began.elapsed().as_nanos() as u64, Relaxed);
+        self.op.store(op as u8, Relaxed);
+        self.seq.store(seq, Release);
+    }
+}
+
+/// Wakes the watch, and sends it away.
+pub(crate) struct Bell {
+    leave: Mutex<bool>,
+    rung: Condvar,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Arc<Bell> {
+        Arc::new(Bell { leave: Mutex::new(false), rung: Condvar::new() })
+    }
+
+    /// There is something to look at.
+    pub(crate) fn ring(&self) {
+        self.rung.notify_all();
+    }
+
+    /// The session is over.
+    pub(crate) fn leave(&self) {
+        *self.leave.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.rung.notify_all();
+    }
+
+    /// Sleeps until it is time for a look. Is it time to go?
+    fn sleep(&self) -> bool {
+        let leave = self.leave.lock().unwrap_or_else(PoisonError::into_inner);
+        if *leave {
+            return true;
+        }
+        match self.rung.wait_timeout(leave, INTERVAL) {
+            Ok((leave, _)) => *leave,
+            Err(poisoned) => *poisoned.into_inner().0,
+        }
+    }
+}
+
+/// Starts to watch.
+///
+/// # Errors
+///
+/// The process has no thread left.
+pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name("crossover nccl".to_owned()).spawn(move || watch(&shared))
+}
+
+fn watch(shared: &Shared) {
+    let mut seen = Seen { awaited: None, done: 0, since: Instant::now() };
+    while !shared.bell.sleep() {
+        if shared.ends.is_well()
+            && let Err(error) = shared.look().and_then(|()| seen.look(shared))
+        {
+            shared.ends.end(error, "watch", shared.last.seq.load(Acquire));
+        }
+        if !shared.ends.is_well() {
+            shared.comm.abort();
+        }
+    }
+    // Closed, or dropped without a word: then what runs has to end.
+    shared.comm.abort();
+}
+
+impl Shared {
+    /// Is every peer there, and does the library have nothing to say? Never waits.
+    pub(crate) fn look(&self) -> Result<(), EnqueueError> {
+        let seq = self.last.seq.load(Acquire);
+        if let (Some(liveness), Some(board)) = (&self.liveness, &self.ends.board) {
+            let (rank, world) = (self.maker.rank, self.maker.world);
+            let is_lost = |r: &u32| *r != rank && liveness.is_gone(*r) && !board.is_closed(*r);
+            if let Some(rank) = (0..world).find(is_lost) {
+                let how = "its process ended, or it dropped the group".to_owned();
+                return Err(EnqueueError::Lost { step: self.step(), seq, rank, how });
+            }
+        }
+        match self.comm.error() {
+            // A peer that gave up is heard of in this way too, and has said why.
+            Some(_) if !self.ends.is_well() => Ok(()),
+            Some(failed) => Err(failed.at(&self.step(), seq)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the last call was, for messages.
+    pub(crate) fn step(&self) -> String {
+        let op = Op::NAMES.get(usize::from(self.last.op.load(Relaxed)));
+        format!("nccl, {}", op.unwrap_or(&"?"))
+    }
+
+    /// Who has not come to a call, as far as is known: on one node by name, else anybody.
+    pub(crate) fn missing(&self, seq: u64) -> Vec<u32> {
+        let known = self.ends.board.as_ref().map(|board| board.missing(seq)).unwrap_or_default();
+        match known.is_empty() {
+            false => known,
+            true => (0..self.maker.world).filter(|r| *r != self.maker.rank).collect(),
+        }
+    }
+}
+
+/// What the watch knows of calls.
+struct Seen {
+    /// The call that the probe waits for, and when it was made.
+    awaited: Option<(u64, Instant)>,
+    /// The last call that is known to be done.
+    done: u64,
+    /// Since when that is known. A call behind long work of the engine's own has the whole deadline
+    /// from when the call before it was done.
+    since: Instant,
+}
+
+impl Seen {
+    fn look(&mut self, shared: &Shared) -> Result<(), EnqueueError> {
+        let failed = |e: DeviceError| of_device(e, "watch", shared.last.seq.load(Acquire));
+        let last = shared.last.seq.load(Acquire);
+        if self.awaited.is_none() && last > self.done {
+            let made = shared.last.began + Duration::from_nanos(shared.last.at.load(Relaxed));
+            shared.probe.wait(&shared.behind).map_err(failed)?;
+            self.awaited = Some((last, made));
+        }
+        let Some((seq, made)) = self.awaited else { return Ok(()) };
+        if shared.probe.is_done().map_err(failed)? {
+            (self.awaited, self.done, self.since) = (None, seq, Instant::now());
+            return Ok(());
+        }
+        let waited = made.max(self.since).elapsed();
+        if waited <= shared.deadline {
+            return Ok(());
+        }
+        // The oldest call that a rank has not begun is the one that all wait for.
+        let waiting_for = (self.done + 1..=seq).find(|seq| {
+            shared.ends.board.as_ref().is_some_and(|board| !board.missing(*seq).is_empty())
+        });
+        let seq = waiting_for.unwrap_or(seq);
+        let (step, ranks) = (shared.step(), shared.missing(seq));
+        Err(EnqueueError::Late { step, seq, ranks, waited })
+    }
+}

@@ -1,0 +1,222 @@
+//! Memory that the library's symmetric kernels may use: registered with it on all ranks, at the
+//! same offset. Calls of `nccl/symmetric` are copied in and out by their stream.
+
+use std::sync::Arc;
+
+use crossover_core::agreement::{Agreed, Local, Setup, SetupError, StepError};
+use crossover_core::call::{Op, Split};
+use crossover_device::device::Device;
+use crossover_nccl_sys::Library;
+use crossover_nccl_sys::layout::{self, WINDOW_COLLECTIVE_SYMMETRIC};
+
+use crate::aside::{Fared, blamed, within};
+use crate::calls::{Made, Maker, Trouble};
+use crate::comm::{Comm, Failed};
+use crate::eligibility::SYMMETRIC;
+use crate::setup::Joined;
+
+/// One window for inputs and one for results. Two allocations: before 2.31.2, windows carved from
+/// one corrupt data (NVIDIA/nccl#2198).
+pub(crate) struct Windows {
+    input: Window,
+    output: Window,
+}
+
+struct Window {
+    memory: Memory,
+    window: Handle,
+}
+
+/// Memory of the library's, freed when dropped; a window over it has ended by then, with its
+/// communicator at the latest.
+struct Memory {
+    library: Arc<Library>,
+    device: Device,
+    address: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Handle(layout::Window);
+
+// SAFETY: a number to us; the library takes it from any thread, and calls are kept apart.
+unsafe impl Send for Handle {}
+// SAFETY: likewise.
+unsafe impl Sync for Handle {}
+
+/// Allocates and registers, on every rank or on none: then the algorithm is withheld with the
+/// reason. `bytes` is the most input of a call; the caller has made sure that it is the same on all.
+pub(crate) fn set_up<'g>(
+    setup: &mut Setup<'g>,
+    joined: Local<Joined>,
+    bytes: Agreed<'g, u64>,
+) -> Result<Local<Option<Windows>>, SetupError> {
+    let (world, bytes) = (u64::from(setup.world()), *bytes.get());
+    let made = joined.map(move |joined| {
+        let input = Memory::new(&joined, bytes);
+        let both = input.and_then(|input| Ok((input, Memory::new(&joined, bytes * world)?)));
+        (both.map_err(Fared::Failed), joined)
+    });
+    let (made, joined) = made.unzip();
+    let Some(made) = everywhere(setup, "allocate windows", made)? else { return Ok(none()) };
+    let registered = made.zip(joined).map(|((input, output), joined)| {
+        let deadline = joined.deadline;
+        // It waits for all ranks.
+        within(deadline, "ncclCommWindowRegister", move || {
+            let register = |memory| Window::new(memory, &joined).map_err(Fared::Failed);
+            Ok(Windows { input: register(input)?, output: register(output)? })
+        })
+    });
+    let windows = everywhere(setup, "register windows", registered)?;
+    Ok(windows.map_or_else(none, |windows| windows.map(Some)))
+}
+
+fn none() -> Local<Option<Windows>> {
+    Local::new(None)
+}
+
+/// What every rank has, if every rank has it.
+fn everywhere<'g, T: 'static>(
+    setup: &mut Setup<'g>,
+    what: &str,
+    mine: Local<Result<T, Fared>>,
+) -> Result<Option<Local<T>>, SetupError> {
+    let (fared, mine) = mine
+        .map(|mine| match mine {
+            Ok(made) => (Fared::Well, Some(made)),
+            Err(why) => (why, None),
+        })
+        .unzip();
+    let all = setup.exchange(what, fared, |_, fared| Ok(fared))?;
+    let why = all.map(|all| {
+        blamed(&all).map(|(rank, why)| format!("rank {rank} could not have windows: {why}"))
+    });
+    if why.get().is_some() {
+        setup.without(SYMMETRIC, why.map(Option::unwrap_or_default));
+        return Ok(None);
+    }
+    let mine =
+        setup.step(what, mine, |_, mine| mine.ok_or_else(|| StepError::new("it is gone")))?;
+    Ok(Some(mine))
+}
+
+impl Windows {
+    /// Most input bytes of a call.
+    pub(crate) fn bytes(&self) -> usize {
+        self.input.memory.bytes as usize
+    }
+
+    /// Copies in, calls, copies out.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Session::enqueue`](crossover_core::backend::Session::enqueue); the input has no more
+    /// bytes than the window.
+    pub(crate) unsafe fn make(
+        &self,
+        maker: &Maker,
+        comm: &Comm,
+        made: &Made<'_>,
+    ) -> Result<(), Trouble> {
+        let (world, input) = (maker.world, made.call.bytes());
+        let (from, to, stream) = (made.from, made.to, made.stream);
+        let output = match made.call.split {
+            Split::Even => made.call.op.output_bytes(input, world),
+            // Parts that differ are sent and reduced one by one, which windows do not speed up.
+            Split::PerRank(_) => {
+                // SAFETY: the caller's promise.
+                return unsafe { maker.make(comm, made) };
+            }
+        };
+        debug_assert!(made.call.op != Op::AllToAll && input <= self.input.memory.bytes);
+        let (staged, result) = (self.input.memory.address, self.output.memory.address);
+        // SAFETY: the caller's promise about its tensors; the windows have room for both, and live
+        // until the group has ended.
+        unsafe {
+            maker.device.copy(staged, from, input as usize, stream)?;
+            maker.make(comm, &Made { from: staged, to: result, ..*made })?;
+            maker.device.copy(to, result, output as usize, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the windows back from the library, before the communicator ends.
+    pub(crate) fn deregister(&self, comm: &Comm) -> Result<(), Failed> {
+        for window in [&self.input, &self.output] {
+            let deregister = comm.library.optional.comm_window_deregister;
+            let call = "ncclCommWindowDeregister";
+            let status = comm.with(|_, raw| {
+                // SAFETY: a window of this communicator, which is there.
+                deregister.map(|f| unsafe { f(raw, window.window.0) })
+            });
+            if let Some(status) = status.flatten().filter(|status| !status.is_success()) {
+                return Err(Failed { call, text: comm.words(status) });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    fn new(memory: Memory, joined: &Joined) -> Result<Window, String> {
+        joined.device.make_current().map_err(|e| e.to_string())?;
+        let register = lacking(joined.library().optional.comm_window_register, joined)?;
+        let mut window = std::ptr::null_mut();
+        let (start, bytes) = (memory.address as *mut _, memory.bytes as usize);
+        let registered = joined.comm.enqueue("ncclCommWindowRegister", |_, raw| {
+            let place = &raw mut window;
+            // SAFETY: the memory is the library's own and stays until the communicator ends.
+            Ok(unsafe { register(raw, start, bytes, place, WINDOW_COLLECTIVE_SYMMETRIC) })
+        });
+        registered.map_err(|failed| failed.to_string())?;
+        if window.is_null() {
+            return Err("the library has no windows on this system".to_owned());
+        }
+        Ok(Window { memory, window: Handle(window) })
+    }
+}
+
+impl Memory {
+    fn new(joined: &Joined, bytes: u64) -> Result<Memory, String> {
+        let library = joined.library();
+        // All three or none: a window is no use without the others.
+        lacking(library.optional.comm_window_register, joined)?;
+        lacking(library.optional.comm_window_deregister, joined)?;
+        lacking(library.optional.mem_free, joined)?;
+        let alloc = lacking(library.optional.mem_alloc, joined)?;
+        joined.device.make_current().map_err(|e| e.to_string())?;
+        let mut start = std::ptr::null_mut();
+        // SAFETY: a place for one address.
+        let status = unsafe { alloc(&raw mut start, bytes as usize) };
+        if !status.is_success() {
+            let failed = Failed { call: "ncclMemAlloc", text: joined.comm.words(status) };
+            return Err(format!("{failed} ({bytes} B, nccl.window)"));
+        }
+        let (library, device) = (Arc::clone(library), joined.device.clone());
+        Ok(Memory { library, device, address: start as u64, bytes })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let current = self.device.make_current().map_err(|e| e.to_string());
+        let freed = current.and_then(|()| match self.library.optional.mem_free {
+            // SAFETY: what the library allocated, freed once.
+            Some(free) => match unsafe { free(self.address as *mut _) } {
+                status if status.is_success() => Ok(()),
+                status => Err(format!("ncclMemFree returned {}", status.0)),
+            },
+            None => Ok(()),
+        });
+        if let Err(why) = freed {
+            tracing::warn!("memory of a window could not be given back: {why}");
+        }
+    }
+}
+
+/// Windows came with 2.27, their memory before.
+fn lacking<F>(function: Option<F>, joined: &Joined) -> Result<F, String> {
+    function.ok_or_else(|| {
+        format!("{} has no windows: 2.27 is the first", crate::sharing::named(joined.library()))
+    })
+}
