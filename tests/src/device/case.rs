@@ -148,6 +148,11 @@ impl Prepared<'_> {
         &self.case.call
     }
 
+    /// Where its output is, and what must come out.
+    pub fn output(&self) -> (u64, &[u8]) {
+        (self.output.at, &self.want)
+    }
+
     /// New data at the same place, and a poisoned output. The stream is idle when this returns.
     pub fn load(&mut self, rank: &Rank<'_>, seed: u64) {
         self.case.seed = seed;

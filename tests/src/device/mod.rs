@@ -8,6 +8,7 @@
 
 mod case;
 mod children;
+mod consumer;
 mod ends;
 mod graphs;
 mod image;
@@ -20,6 +21,7 @@ mod whole;
 
 pub use case::{Case, Prepared};
 pub use children::{Body, all_in_processes, as_processes, as_threads};
+pub use consumer::*;
 pub use ends::*;
 pub use graphs::*;
 pub use rank::Rank;
@@ -38,7 +40,7 @@ macro_rules! device_conformance {
             $crate::device_suite!($target:
                 every_dtype_and_reduce_op, sizes_around_every_room, every_world,
                 misaligned_tensors, in_place, counts_per_rank, every_bit, calls_back_to_back,
-                lagging_ranks, two_streams_by_turns, several_groups_at_once,
+                lagging_ranks, a_consumer_reads_at_once, two_streams_by_turns, streams_that_go, several_groups_at_once,
                 empty_calls_advance_together, different_calls_end_alike,
                 a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
                 a_dropped_rank_is_named,
