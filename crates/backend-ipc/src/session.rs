@@ -8,7 +8,7 @@ use crossover_core::agreement::{Setup, SetupError};
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
 use crossover_core::verdict::Verdict;
-use crossover_device::stream::Event;
+use crossover_device::stream::{Event, Stream};
 use crossover_kernel_abi::{Common, code};
 
 use crate::board::{Board, Fingerprint};
@@ -43,8 +43,8 @@ pub(crate) struct IpcSession {
     pub(crate) peers: Vec<Option<Reached>>,
     pub(crate) liveness: Liveness,
     pub(crate) deadline: Duration,
-    /// The stream of the last eager call, and what a call on another one waits for.
-    pub(crate) last: Option<u64>,
+    /// Where the last eager call is, and what a call on another stream waits for.
+    pub(crate) last: Option<Last>,
     pub(crate) order: Event,
     /// The digest of this rank's calls.
     pub(crate) history: u64,
@@ -52,6 +52,15 @@ pub(crate) struct IpcSession {
     pub(crate) parted: bool,
     /// The process that formed the group: a child that was forked since has no part in it.
     pub(crate) process: u32,
+}
+
+/// Where an eager call was made.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Last {
+    /// In this stream, which lives.
+    In(u64),
+    /// In one that is gone, before `order`.
+    Gone,
 }
 
 impl Session for IpcSession {
@@ -79,6 +88,17 @@ impl Session for IpcSession {
         let enqueue = Enqueue { group: &self.group, call, buffers, seq };
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { launch::run(&enqueue, algorithm, params) }
+    }
+
+    fn leave_stream(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+        if self.last != Some(Last::In(stream)) {
+            return Ok(());
+        }
+        let device = &self.group.own.device;
+        let marked = device.make_current().and_then(|()| self.order.record(stream));
+        marked.map_err(|e| vendor("leave a stream", seq, e))?;
+        self.last = Some(Last::Gone);
+        Ok(())
     }
 
     fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
@@ -136,16 +156,19 @@ impl IpcSession {
     /// replays it.
     #[inline]
     fn keep_order(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
-        match self.last.replace(stream) {
-            Some(last) if last != stream => self.follow(last, stream, seq),
+        match self.last.replace(Last::In(stream)) {
+            Some(last) if last != Last::In(stream) => self.follow(last, stream, seq),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn follow(&self, last: u64, stream: u64, seq: u64) -> Result<(), EnqueueError> {
+    fn follow(&self, last: Last, stream: u64, seq: u64) -> Result<(), EnqueueError> {
         let device = &self.group.own.device;
-        let ordered = device.make_current().and_then(|()| self.order.record(last));
+        let ordered = device.make_current().and_then(|()| match last {
+            Last::In(last) => self.order.record(last),
+            Last::Gone => Ok(()),
+        });
         ordered
             .and_then(|()| device.driver().wait(stream, self.order.handle()))
             .map_err(|e| vendor("wait for the stream of the call before", seq, e))
@@ -154,12 +177,21 @@ impl IpcSession {
     /// Until this rank's eager calls are done. Kernels end by themselves, at the latest with their
     /// budget.
     fn await_own(&self, seq: u64) -> Result<(), EnqueueError> {
-        let Some(last) = self.last else { return Ok(()) };
         let device = &self.group.own.device;
-        device.make_current().map_err(|e| vendor("close", seq, e))?;
+        let failed = |e| vendor("close", seq, e);
+        device.make_current().map_err(failed)?;
+        let behind;
+        let last = match self.last {
+            None => return Ok(()),
+            Some(Last::In(stream)) => stream,
+            Some(Last::Gone) => {
+                behind = Stream::new(device).map_err(failed)?;
+                behind.wait(&self.order).map_err(failed)?;
+                behind.raw()
+            }
+        };
         let began = Instant::now();
-        // A stream that is gone has nothing to do.
-        while !device.driver().is_done(last).unwrap_or(true) {
+        while !device.driver().is_done(last).map_err(failed)? {
             if began.elapsed() > 2 * self.deadline {
                 let text = format!(
                     "the stream of the last call is not done after {:.1?}",

@@ -304,6 +304,13 @@ enum crossover_status crossover_commit(const struct crossover_group *group);
 // Safety: `group` is a group that was not freed.
 enum crossover_status crossover_discard(const struct crossover_group *group);
 
+// To be called before a stream is destroyed in which calls were made, unless calls in another one have been
+// made since or the group is closed first.
+//
+// Safety: `group` is a group that was not freed, and `stream` was not destroyed.
+enum crossover_status crossover_leave_stream(const struct crossover_group *group,
+                                             uint64_t stream);
+
 // Who would run a call, and why the others would not, by the path that runs it. `*text` is a JSON object as
 // `crossover explain --json` has for each size; free it by crossover_text_free.
 //

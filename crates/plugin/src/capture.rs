@@ -106,6 +106,20 @@ pub unsafe extern "C" fn crossover_discard(group: *const Group) -> Status {
     })
 }
 
+/// To be called before a stream is destroyed in which calls were made, unless calls in another one have been
+/// made since or the group is closed first.
+///
+/// # Safety
+///
+/// `group` is a group that was not freed, and `stream` was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn crossover_leave_stream(group: *const Group, stream: u64) -> Status {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { of(group) }?.leave_stream(stream)?)
+    })
+}
+
 /// Who would run a call, and why the others would not, by the path that runs it. `*text` is a JSON object as
 /// `crossover explain --json` has for each size; free it by crossover_text_free.
 ///

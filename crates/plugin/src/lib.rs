@@ -21,7 +21,8 @@ mod report;
 mod words;
 
 pub use crate::capture::{
-    Call, crossover_commit, crossover_discard, crossover_explain, crossover_prepare,
+    Call, crossover_commit, crossover_discard, crossover_explain, crossover_leave_stream,
+    crossover_prepare,
 };
 pub use crate::collective::{
     crossover_all_gather, crossover_all_reduce, crossover_all_to_all, crossover_broadcast,

@@ -282,6 +282,39 @@ pub fn two_streams_by_turns(stand: &Stand, target: &Target) {
             other.synchronize().expect("kernels end by themselves");
             rank.finish().expect("all succeed");
             prepared.iter().for_each(|call| call.check(rank));
+            rank.comm().leave_stream(other.raw()).expect("it lives");
+        });
+    }
+}
+
+/// A stream whose last calls are not done is destroyed: calls behind it, in another stream, come
+/// after them, and the group can be closed at once.
+pub fn streams_that_go(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[2]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            let ops = target.ops();
+            for seed in 0..stand.scale(4, 20) {
+                let call = |nth: u64| {
+                    let op = ops[nth as usize % ops.len()];
+                    let dtype = some_dtype(target, op, nth);
+                    Case::new(target, op, dtype, 700, 3 * seed + nth).prepare(rank, &rank.room)
+                };
+                let calls: Vec<_> = (0..3).map(call).collect();
+                let mut other = Stream::new(&rank.device).expect("a stream");
+                rank.meet("loaded");
+                calls[0].enqueue(rank).expect("the call can be made");
+                std::mem::swap(&mut rank.stream, &mut other);
+                calls[1].enqueue(rank).expect("the call can be made");
+                std::mem::swap(&mut rank.stream, &mut other);
+                rank.comm().leave_stream(other.raw()).expect("it lives");
+                drop(other);
+                if seed % 2 == 0 {
+                    calls[2].enqueue(rank).expect("the call can be made");
+                    rank.finish().expect("all succeed");
+                    calls.iter().for_each(|call| call.check(rank));
+                }
+                // Or the next round's first call comes behind it; the last has the end of the group.
+            }
         });
     }
 }
