@@ -1,7 +1,7 @@
 //! The algorithm that a test is about.
 
 use crossover_core::backend::Algorithm;
-use crossover_core::call::{CallSig, Dtype, Op, Split};
+use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::contract::Deviation;
 
 /// An algorithm and the way in which its copies travel.
@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// From `ipc/all_gather` or `ipc/all_gather pulled`.
+    /// From `ipc/all_gather` or `ipc/all_gather pulled`; `nccl` is its algorithm without a name.
     ///
     /// # Panics
     ///
@@ -25,7 +25,7 @@ impl Target {
             Some(name) => (name, true),
             None => (text, false),
         };
-        let (backend, wanted) = name.split_once('/').expect("a backend and an algorithm");
+        let (backend, wanted) = name.split_once('/').unwrap_or((name, ""));
         let declared = crossover_backends::DECLARED.iter().find(|d| d.id == backend);
         let algorithms = declared.expect("a backend of this workspace").algorithms;
         let algorithm = algorithms.iter().find(|a| a.name == wanted).expect("one of its own");
@@ -42,6 +42,11 @@ impl Target {
         let stated = &self.algorithm.eligibility;
         let reduced = stated.dtypes.intersection(stated.reduce_dtypes);
         if op.reduces() { reduced } else { stated.dtypes }.iter().collect()
+    }
+
+    /// The reduce ops that it states.
+    pub fn reduce_ops(&self) -> Vec<ReduceOp> {
+        self.algorithm.eligibility.reduce_ops.iter().collect()
     }
 
     /// Does it state groups of this size?
