@@ -76,7 +76,8 @@ mod processes {
     mod one_shot_push {
         use super::*;
         device_tests!("ipc/one_shot_push", as_processes: calls_back_to_back, lagging_ranks,
-            a_rank_that_never_comes_is_named, a_dropped_rank_is_named, groups_come_and_go_between);
+            a_rank_that_never_comes_is_named, a_dropped_rank_is_named, a_stopped_rank_is_named,
+            a_killed_rank_is_named, groups_come_and_go_between);
     }
     mod one_shot_pull {
         use super::*;

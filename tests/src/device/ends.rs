@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crossover_core::call::{Dtype, Op};
 use crossover_core::communicator::CallError;
 
+use super::children::die;
 use super::{Case, Rank, Stand, Target};
 
 /// Makes a call and waits for it.
@@ -161,6 +162,63 @@ pub fn a_rank_that_never_comes_is_named(stand: &Stand, target: &Target) {
                 let late = outcome(rank, &some_call(target, 2)).expect_err("they have given up");
                 assert!(late.to_string().contains("still waiting for rank 0"), "{late}");
             }
+        });
+    }
+}
+
+/// A process that is stopped is named when the deadline has passed; when it goes on it learns that the
+/// group has ended.
+pub fn a_stopped_rank_is_named(stand: &Stand, target: &Target) {
+    let deadline = Duration::from_millis(stand.scale(1500, 500));
+    for world in stand.worlds(&[]) {
+        let plan = stand.plan(target).deadline(deadline);
+        stand.run(world, &plan, |rank| {
+            some_call(target, 1).check(rank);
+            rank.meet("all have called");
+            if rank.number() == 1 {
+                stop_for(Duration::from_secs(stand.scale(5, 3)));
+                let late = outcome(rank, &some_call(target, 2)).expect_err("they have given up");
+                assert!(late.to_string().contains("still waiting for rank 1"), "{late}");
+            } else {
+                let error = outcome(rank, &some_call(target, 2)).expect_err("it is stopped");
+                assert!(error.to_string().contains("still waiting for rank 1"), "{error}");
+                refuses(rank, target);
+            }
+            rank.meet("looked");
+        });
+    }
+}
+
+/// Stops this process; another one lets it go on.
+fn stop_for(time: Duration) {
+    use rustix::process::{Signal, getpid, kill_process};
+    let own = getpid();
+    let wake = format!("sleep {}; kill -CONT {}", time.as_secs(), own.as_raw_nonzero());
+    let mut waker = std::process::Command::new("sh").args(["-c", &wake]).spawn().expect("a shell");
+    kill_process(own, Signal::STOP).expect("a process may stop itself");
+    let _ = waker.wait();
+}
+
+/// A process that is killed hangs nobody, and is named. Its peers end as well: the last of a list of
+/// tests.
+pub fn a_killed_rank_is_named(stand: &Stand, target: &Target) {
+    let deadline = Duration::from_millis(stand.scale(3000, 1000));
+    for world in stand.worlds(&[]) {
+        let plan = stand.plan(target).deadline(deadline);
+        stand.run(world, &plan, |rank| {
+            some_call(target, 1).check(rank);
+            rank.meet("all have called");
+            if rank.number() == 1 {
+                die();
+            }
+            let start = Instant::now();
+            let error = outcome(rank, &some_call(target, 2)).expect_err("it is dead").to_string();
+            assert!(error.contains("rank 1"), "{error}");
+            assert!(error.contains("was lost") || error.contains("still waiting"), "{error}");
+            assert!(start.elapsed() < deadline * 3 + Duration::from_secs(20), "{error}");
+            refuses(rank, target);
+            // Nobody is left to part with.
+            std::process::exit(0);
         });
     }
 }

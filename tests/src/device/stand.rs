@@ -48,7 +48,14 @@ impl Stand {
         static FOUND: OnceLock<Result<Stand, String>> = OnceLock::new();
         FOUND.get_or_init(|| {
             let variable = |name: &str| std::env::var(name).ok();
-            let name = variable("CROSSOVER_TEST_DEVICE").unwrap_or_else(|| "emulated:0".to_owned());
+            let asked =
+                variable("CROSSOVER_TEST_DEVICE").unwrap_or_else(|| "emulated:0".to_owned());
+            let seat = Seat::read();
+            let name = match &seat {
+                // Ranks are on devices of their own.
+                Seat::Process { rank, .. } if !asked.contains(':') => format!("{asked}:{rank}"),
+                _ => asked,
+            };
             let mut kernels = variable(KERNELS).map(PathBuf::from);
             let (vendor, _) = name.split_once(':').unwrap_or((&name, ""));
             let mut emulated = None;
@@ -71,7 +78,7 @@ impl Stand {
                 Err(e) => Err(format!("no device {name} here: {e}")),
                 Ok(_) => {
                     let groups = AtomicU64::new(0);
-                    Ok(Stand { name, emulated, kernels, seat: Seat::read(), groups })
+                    Ok(Stand { name, emulated, kernels, seat, groups })
                 }
             }
         })
