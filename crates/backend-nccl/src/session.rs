@@ -20,7 +20,7 @@ use crate::watch::{Bell, Shared};
 pub(crate) struct NcclSession {
     pub(crate) shared: Arc<Shared>,
     pub(crate) watch: Option<JoinHandle<()>>,
-    /// The stream of the last eager call.
+    /// The stream of the last eager call, unless the engine has left it.
     pub(crate) stream: Option<u64>,
     /// The digest of this rank's calls.
     pub(crate) history: u64,
@@ -76,6 +76,12 @@ impl Session for NcclSession {
             })?;
             self.shared.last.note(seq, call.op);
         }
+        Ok(())
+    }
+
+    fn leave_stream(&mut self, stream: u64, _: u64) -> Result<(), EnqueueError> {
+        // What is behind its last call is recorded. Another stream may get the same number.
+        self.stream = self.stream.filter(|last| *last != stream);
         Ok(())
     }
 
@@ -145,18 +151,15 @@ impl NcclSession {
     /// demands it, and the windows are shared. Captured calls are ordered by their graph, and a
     /// graph's replays by whoever replays it.
     fn keep_order(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
-        match self.stream.replace(stream) {
-            Some(last) if last != stream => {
-                let maker = &self.shared.maker;
-                let ordered = maker
-                    .device
-                    .make_current()
-                    .and_then(|()| maker.device.driver().wait(stream, self.shared.behind.handle()));
-                let step = "wait for the stream of the call before";
-                ordered.map_err(|e| self.end(of_device(e, step, seq), step, seq))
-            }
-            _ => Ok(()),
+        let is_first = self.shared.last.is_none();
+        if self.stream.replace(stream) == Some(stream) || is_first {
+            return Ok(());
         }
+        let device = &self.shared.maker.device;
+        let behind = self.shared.behind.handle();
+        let ordered = device.make_current().and_then(|()| device.driver().wait(stream, behind));
+        let step = "wait for the stream of the call before";
+        ordered.map_err(|e| self.end(of_device(e, step, seq), step, seq))
     }
 
     /// How a policy wants a call to run; `None` where it leaves all to the library.
@@ -272,9 +275,9 @@ mod tests {
 
     #[test]
     fn what_is_pinned_is_said_as_the_library_reads_it() {
-        assert_eq!(selection(2, 0), c"RING".into());
-        assert_eq!(selection(1, 3), c"TREE_SIMPLE".into());
-        assert_eq!(selection(0, 1), c"TREE_LL,RING_LL".into());
+        assert_eq!(selection(2, 0), c"RING".to_owned());
+        assert_eq!(selection(1, 3), c"TREE_SIMPLE".to_owned());
+        assert_eq!(selection(0, 1), c"TREE_LL,RING_LL".to_owned());
         let any = selection(0, 3).into_string().expect("ASCII");
         assert!(any.ends_with(",NVLS_SIMPLE,NVLSTREE_SIMPLE,PAT_SIMPLE"), "{any}");
     }

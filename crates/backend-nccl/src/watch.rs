@@ -64,6 +64,11 @@ impl Last {
         Last { began: Instant::now(), seq, at, op }
     }
 
+    /// Was there no call yet?
+    pub(crate) fn is_none(&self) -> bool {
+        self.seq.load(Relaxed) == 0
+    }
+
     /// The event is behind this call now.
     pub(crate) fn note(&self, seq: u64, op: Op) {
         self.at.store(self.began.elapsed().as_nanos() as u64, Relaxed);

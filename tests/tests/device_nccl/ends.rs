@@ -1,0 +1,178 @@
+//! What cannot succeed ends, within its deadline, in a sentence that names who and why.
+
+use std::time::{Duration, Instant};
+
+use crossover_core::call::{CallBuffers, Op, ReduceOp};
+use crossover_core::communicator::{CallError, Communicator};
+use crossover_device::memory::Buffer;
+use crossover_device::stream::Stream;
+use crossover_tests::device::Stand;
+use crossover_tests::groups::Plan;
+
+use crate::stage::{Library, form, plan, refusal, tests_apart};
+
+/// How long ranks wait where one never comes.
+const SOON: Duration = Duration::from_millis(1500);
+/// Calls that a group makes before it is one: five ops of two sizes.
+const FIRST_CALLS: u64 = 10;
+
+fn soon(stand: &Stand, library: &Library) -> Plan {
+    // Not in windows: so that calls are counted.
+    plan(stand, "nccl", &library.path).deadline(SOON).set("nccl.window", "0B")
+}
+
+/// A rank's tensor on the device, and its stream.
+struct Tensor {
+    memory: Buffer,
+    stream: Stream,
+}
+
+impl Tensor {
+    fn new(stand: &Stand) -> Tensor {
+        let device = stand.open();
+        let stream = Stream::new(&device).expect("a stream");
+        Tensor { memory: Buffer::new(&device, 4096).expect("memory"), stream }
+    }
+
+    /// A sum in place.
+    fn call(&self, comm: &Communicator) -> Result<(), CallError> {
+        let mut call = comm.signature::<f32>(Op::AllReduce, 64);
+        call.reduce_op = ReduceOp::Sum;
+        let at = self.memory.address();
+        let stream = self.stream.raw();
+        let buffers = CallBuffers { input: at as *const u8, output: at as *mut u8, stream };
+        // SAFETY: the memory has room, and lives until the stream is done.
+        unsafe { comm.run(&call, &buffers) }
+    }
+
+    /// Waits for the call, and says whether it is right.
+    fn finish(&self, comm: &Communicator) -> Result<(), CallError> {
+        self.stream.synchronize().expect("what runs ends");
+        comm.check()
+    }
+}
+
+/// Makes one call after the group has formed, and tells how it ended.
+fn outcomes(stand: &Stand, library: &Library, world: u32) -> Vec<String> {
+    form(
+        stand,
+        world,
+        |_| soon(stand, library),
+        |boot, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            boot.all_gather("formed", &[]).expect("all are here");
+            let made = tensor.call(&comm).and_then(|()| tensor.finish(&comm));
+            boot.all_gather("looked", &[]).expect("all are here");
+            made.map_or_else(|e| e.to_string(), |()| "it is right".to_owned())
+        },
+    )
+}
+
+tests_apart! {
+    fn a_rank_that_cannot_join_is_named_rather_than_those_that_wait(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("rank=1 init=fail"));
+        let began = Instant::now();
+        let why = refusal(stand, 3, |_| soon(stand, &library));
+        let words = "got rank 1 could not join the communicator: ncclCommInitRankConfig failed: ";
+        assert!(why.contains(words), "{why}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    fn a_rank_that_never_joins_hangs_nobody(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("rank=1 init=hang"));
+        let began = Instant::now();
+        let why = refusal(stand, 3, |_| soon(stand, &library));
+        let words = "could not join the communicator: ncclCommInitRankConfig has not returned \
+                     after 1.5s";
+        assert!(why.contains(words), "{why}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    fn a_wrong_first_collective_is_seen_before_the_group_is_one(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        for (call, words) in [(1, "a first all_reduce of 64 x i32"), (7, "a first all_gather of")] {
+            library.stand_in.fail(Some(&format!("rank=1 call={call} wrong")));
+            let why = refusal(stand, 2, |_| soon(stand, &library));
+            let start = format!("got rank 1 could not make its first calls: {words}");
+            assert!(why.contains(&start) && why.contains("is wrong from element"), "{why}");
+        }
+    }
+
+    fn a_first_collective_that_fails_or_hangs_ends_the_set_up(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        for (fails, words) in [
+            ("rank=1 call=3 fail", "rank 1 could not make its first calls: a first reduce_scatter"),
+            ("rank=1 call=2 async-error", "could not make its first calls: a first all_gather"),
+            ("rank=1 call=4 hang", "could not make its first calls: a first broadcast is not done"),
+        ] {
+            library.stand_in.fail(Some(fails));
+            let began = Instant::now();
+            let why = refusal(stand, 2, |_| soon(stand, &library));
+            assert!(why.contains(words), "{fails}: {why}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        }
+    }
+
+    fn an_error_of_the_library_is_told_to_all(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some(&format!("rank=1 call={} async-error", FIRST_CALLS + 1)));
+        let told = outcomes(stand, &library, 3);
+        assert!(told[1].contains("ncclCommGetAsyncError failed: "), "{told:#?}");
+        for other in [&told[0], &told[2]] {
+            assert!(other.contains("rank 1 aborted the group: "), "{told:#?}");
+            assert!(other.contains("ncclCommGetAsyncError failed: "), "{told:#?}");
+        }
+    }
+
+    fn a_call_that_the_library_refuses_ends_the_group_on_all(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some(&format!("rank=0 call={} fail", FIRST_CALLS + 1)));
+        let told = outcomes(stand, &library, 2);
+        assert!(told[0].contains("call 1: ncclAllReduce failed: "), "{told:#?}");
+        assert!(told[1].contains("rank 0 aborted the group: "), "{told:#?}");
+    }
+
+    fn a_call_that_hangs_inside_the_library_ends_with_the_deadline(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some(&format!("rank=1 call={} hang", FIRST_CALLS + 1)));
+        let began = Instant::now();
+        let told = outcomes(stand, &library, 2);
+        let names = |text: &String| text.contains("nccl, all_reduce, call 1: still waiting for ");
+        assert!(told.iter().all(names), "{told:#?}");
+        assert!(began.elapsed() > SOON && began.elapsed() < 8 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn a_group_that_cannot_be_closed_says_so_in_time(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("rank=1 finalize=hang"));
+        let began = Instant::now();
+        let told = form(stand, 2, |_| soon(stand, &library), |_, formed| {
+            let comm = formed.expect("it forms");
+            let closed = comm.close().map_err(|e| e.to_string());
+            assert_eq!(comm.close(), Ok(()), "twice is once");
+            closed
+        });
+        let why = told[1].as_ref().expect_err("it hangs");
+        assert!(why.contains("nccl, close, call 0: still waiting for rank"), "{why}");
+        assert!(began.elapsed() < 8 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn closing_twice_and_aborting_what_is_closed_do_nothing(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        form(stand, 2, |_| soon(stand, &library), |_, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            tensor.call(&comm).expect("it can be made");
+            tensor.finish(&comm).expect("it is right");
+            let abort = comm.abort_handle();
+            assert_eq!(comm.close(), Ok(()));
+            assert_eq!(comm.close(), Ok(()));
+            abort.abort("too late");
+            assert!(matches!(tensor.call(&comm), Err(CallError::Closed)));
+        });
+        assert_eq!(library.stand_in.alive(), Default::default());
+    }
+}

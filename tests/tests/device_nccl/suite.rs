@@ -1,0 +1,120 @@
+//! The suite of device backends, as far as it holds for a library: not `every_bit`, since in which
+//! order a library adds, and which NaN it gives, is its own.
+
+use crossover_core::call::{Op, ReduceOp};
+use crossover_tests::device::{self, Case, Stand, Target};
+
+use crate::stage::{self, Library};
+
+macro_rules! tests_of {
+    ($target:literal, $how:ident: $($test:ident),+ $(,)?) => {$(
+        #[test]
+        fn $test() {
+            const NAME: &str = concat!(module_path!(), "::", stringify!($test));
+            fn test(stand: &'static Stand) {
+                let _library = Library::named_as_nccl(stand, &[]);
+                device::$how(NAME, $target, crate::suite::bodies::$test);
+            }
+            stage::apart(NAME, test);
+        }
+    )+};
+}
+
+/// What is run: the suite's, and what follows.
+mod bodies {
+    pub(super) use super::{a_large_exchange_in_place, every_stated_dtype_and_reduce_op};
+    pub(super) use crossover_tests::device::*;
+}
+
+/// Whatever the algorithm states, with a count that is no multiple of anything.
+fn every_stated_dtype_and_reduce_op(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[3]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            let mut seed = 0;
+            for op in target.ops() {
+                let stated = target.reduce_ops();
+                for dtype in target.dtypes(op) {
+                    let reduce_ops = if op.reduces() { &stated[..] } else { &[ReduceOp::Sum] };
+                    for &reduce_op in reduce_ops {
+                        seed += 1;
+                        let mut case = Case::new(target, op, dtype, 257, seed);
+                        case.call.reduce_op = reduce_op;
+                        case.call.root = seed as u32;
+                        case.check(rank);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// An `all_to_all` in place of more bytes than what it is put through.
+fn a_large_exchange_in_place(stand: &Stand, target: &Target) {
+    for world in stand.worlds(&[3]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            for count in [300_000, 524_289] {
+                let dtype = crossover_core::call::Dtype::I32;
+                let mut case = Case::new(target, Op::AllToAll, dtype, count, count as u64);
+                case.in_place = true;
+                case.check(rank);
+            }
+        });
+    }
+}
+
+mod nccl {
+    use super::*;
+    tests_of!("nccl", as_threads:
+        every_stated_dtype_and_reduce_op, a_large_exchange_in_place,
+        sizes_around_every_room, every_world, misaligned_tensors,
+        in_place, counts_per_rank, calls_back_to_back,
+        lagging_ranks, two_streams_by_turns, several_groups_at_once,
+        empty_calls_advance_together, different_calls_end_alike,
+        a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
+        a_dropped_rank_is_named, a_rank_that_never_comes_is_named,
+        graphs_of_odd_numbers_of_calls, graphs_of_any_memory,
+        two_graphs_by_turns, unequal_captures_are_refused,
+        a_capture_that_failed_is_forgotten);
+}
+
+mod integers {
+    use super::*;
+    tests_of!("nccl/integers", as_threads:
+        every_stated_dtype_and_reduce_op, counts_per_rank, in_place);
+}
+
+mod pinned {
+    use super::*;
+    tests_of!("nccl/pinned", as_threads:
+        every_stated_dtype_and_reduce_op, counts_per_rank, in_place,
+        calls_back_to_back, graphs_of_odd_numbers_of_calls);
+}
+
+mod symmetric {
+    use super::*;
+    tests_of!("nccl/symmetric", as_threads:
+        every_stated_dtype_and_reduce_op, sizes_around_every_room,
+        every_world, misaligned_tensors, in_place,
+        counts_per_rank, calls_back_to_back, lagging_ranks,
+        two_streams_by_turns, different_calls_end_alike,
+        an_abort_ends_every_wait, a_dropped_rank_is_named,
+        a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,
+        two_graphs_by_turns);
+}
+
+/// Ranks as processes, each with a library of its own.
+mod processes {
+    use super::*;
+
+    mod nccl {
+        use super::*;
+        tests_of!("nccl", as_processes:
+            calls_back_to_back, lagging_ranks, a_dropped_rank_is_named,
+            a_rank_that_never_comes_is_named, groups_come_and_go_between);
+    }
+    mod symmetric {
+        use super::*;
+        tests_of!("nccl/symmetric", as_processes:
+            calls_back_to_back, graphs_of_odd_numbers_of_calls);
+    }
+}
