@@ -62,7 +62,7 @@ const int NO_COLOR = -1;
 const int WINDOW_SYMMETRIC = 1;
 const size_t WINDOW_ALIGNMENT = 4096;
 
-// ncclConfig_t up to the last field that is looked at. Callers may know fewer or more.
+// ncclConfig_t of 2.32. Callers may know fewer fields or more.
 struct Config {
   size_t size;
   unsigned magic;
@@ -79,6 +79,17 @@ struct Config {
   int cta_policy;
   int shrink_share;
   int nvls_ctas;  // 2.27
+  int channels_per_net_peer;
+  int nvlink_centric;
+  int graph_usage;
+  int rma_contexts;  // 2.29
+  int max_peers;
+  int graph_order;
+  int implicit_order;
+  int rma_signals;
+  int rma_eager;
+  int host_cft;
+  int nvls_host;  // 2.32
 };
 
 // ncclCollConfig_t, of every call since 2.31.

@@ -1,4 +1,5 @@
 // The collectives, and sends and receives.
+#include "algorithms.h"
 #include "groups.h"
 #include "lifecycle.h"
 #include "numbers.h"
@@ -48,14 +49,17 @@ bool is_within(Communicator *us, const unsigned char *buffer, size_t bytes) {
   return false;
 }
 
+bool is_symmetric(Communicator *us, const Operation &call) {
+  return is_within(us, call.input, call.input_bytes(us->world)) &&
+         is_within(us, call.output, call.output_bytes(us->world));
+}
+
 void tell_call(Communicator *us, const Operation &call, const CollConfig *config) {
-  bool symmetric = is_within(us, call.input, call.input_bytes(us->world)) &&
-                   is_within(us, call.output, call.output_bytes(us->world));
   std::string line = by(*us) + name_of(call.kind) + " count=" + std::to_string(call.count) +
                      " dtype=" + std::to_string(call.dtype);
   if (reduces(call.kind)) line += " op=" + std::to_string(call.op);
   if (has_peer(call.kind)) line += " peer=" + std::to_string(call.peer);
-  if (symmetric) line += " symmetric";
+  if (is_symmetric(us, call)) line += " symmetric";
   if (config != nullptr) {
     auto shown = [](int value) { return value == UNSET ? "-" : std::to_string(value); };
     line += " min_ctas=" + shown(config->min_ctas) + " max_ctas=" + shown(config->max_ctas) +
@@ -77,6 +81,11 @@ Status call(Kind kind, const void *input, void *output, size_t count, int dtype,
                          CallFailure::NONE};
   std::string why = wrong_with(*us, operation, config);
   if (!why.empty()) return refuse_call(INVALID_ARGUMENT, by(*us) + name_of(kind) + ": " + why);
+  if (config != nullptr && config->algorithms != nullptr && config->force_algorithms != 0 &&
+      !can_choose(config->algorithms, kind, is_symmetric(us.get(), operation))) {
+    return refuse_call(INVALID_USAGE, by(*us) + name_of(kind) + ": no algorithm of " +
+                                          config->algorithms + " can serve it");
+  }
   if (count == 0 && kind != Kind::SEND && kind != Kind::RECV) return SUCCESS;
   tell_call(us.get(), operation, config);
   operation.failure = us->failures.of_call(us->next_call());

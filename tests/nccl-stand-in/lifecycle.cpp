@@ -62,14 +62,19 @@ void tell_init(const Communicator &us, const Config &config) {
   tell(by(us) + "init blocking=" + shown(config.blocking) + " cga_cluster_size=" +
        shown(config.cga_cluster_size) + " min_ctas=" + shown(config.min_ctas) + " max_ctas=" +
        shown(config.max_ctas) + " cta_policy=" + shown(config.cta_policy) + " nvls_ctas=" +
-       shown(config.nvls_ctas));
+       shown(config.nvls_ctas) + " graph_usage=" + shown(config.graph_usage) + " nvls_host=" +
+       shown(config.nvls_host));
 }
 
 }  // namespace
 
 bool read_config(const Config *given, Config *config, std::string *why) {
-  *config = {sizeof(Config), MAGIC, VERSION, UNSET, UNSET, UNSET, UNSET, nullptr,
-             UNSET,          UNSET, nullptr, UNSET, UNSET, UNSET, UNSET};
+  *config = {};
+  config->size = sizeof(Config);
+  config->magic = MAGIC;
+  config->version = VERSION;
+  config->blocking = config->cga_cluster_size = config->min_ctas = config->max_ctas = UNSET;
+  config->cta_policy = config->nvls_ctas = config->graph_usage = config->nvls_host = UNSET;
   if (given == nullptr) return true;
   Config read = *config;
   memcpy(&read, given, std::min(given->size, sizeof read));
@@ -89,6 +94,8 @@ bool read_config(const Config *given, Config *config, std::string *why) {
     config->cta_policy = read.cta_policy;
     config->nvls_ctas = read.nvls_ctas;
   }
+  if (version >= 22900) config->graph_usage = read.graph_usage;
+  if (version >= 23200) config->nvls_host = read.nvls_host;
   auto within = [](int value, int least, int most) {
     return value == UNSET || (value >= least && value <= most);
   };

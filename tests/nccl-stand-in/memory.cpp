@@ -17,21 +17,22 @@ struct Registered {
 auto &registered = *new std::map<uintptr_t, Registered>;
 uintptr_t next_handle = 0x1000;
 
-bool is_allocated(uintptr_t base, size_t bytes) {
+// Versions differ in which of these they need.
+[[maybe_unused]] bool is_allocated(uintptr_t base, size_t bytes) {
   auto after = blocks.upper_bound(base);
   if (after == blocks.begin()) return false;
   auto &[from, size] = *std::prev(after);
   return base + bytes <= from + size;
 }
 
-uintptr_t remember(Comm comm, uintptr_t base) {
+[[maybe_unused]] uintptr_t remember(Comm comm, uintptr_t base) {
   std::lock_guard<std::mutex> guard(lock);
   next_handle += 16;
   registered[next_handle] = {comm, base};
   return next_handle;
 }
 
-bool forget(Comm comm, uintptr_t handle, uintptr_t *base) {
+[[maybe_unused]] bool forget(Comm comm, uintptr_t handle, uintptr_t *base) {
   std::lock_guard<std::mutex> guard(lock);
   auto found = registered.find(handle);
   if (found == registered.end() || found->second.comm != comm) return false;
