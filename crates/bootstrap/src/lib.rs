@@ -24,13 +24,14 @@ pub mod launcher;
 pub mod liveness;
 mod rendezvous;
 mod solo;
+mod split;
 mod threads;
 
 pub use crate::environment::LaunchError;
 pub use crate::error::{Refusal, RendezvousError};
 pub use crate::identity::Identity;
 pub use crate::launch::{Family, Launch};
-pub use crate::rendezvous::{Options, Place, PlaceError, connect};
+pub use crate::rendezvous::{Options, Place, PlaceError, connect, own_addresses};
 pub use crate::solo::Solo;
 pub use crate::threads::{ThreadChannel, threads};
 

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that other nodes may reach: no loopback, no link-local ones.
-pub(super) fn own() -> Vec<IpAddr> {
+/// This node's addresses that other nodes may reach: no loopback, no link-local ones.
+pub fn own() -> Vec<IpAddr> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let mut all: Vec<IpAddr> =
         ipv4(&read("/proc/net/fib_trie")).into_iter().map(IpAddr::V4).collect();

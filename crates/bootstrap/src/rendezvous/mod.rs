@@ -4,6 +4,7 @@ mod addresses;
 mod host;
 mod join;
 mod listen;
+mod part;
 mod place;
 mod publish;
 
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use crossover_core::bootstrap::Bootstrap;
 
+pub use self::addresses::own as own_addresses;
+pub(crate) use self::part::{Invitation, Member, follow, invite, take_in};
 use self::place::Target;
 pub use self::place::{Place, PlaceError};
 use crate::channel::Channel;
@@ -90,9 +93,9 @@ impl Party {
 }
 
 /// All have met.
-struct Met {
-    link: Link,
-    identities: Vec<Identity>,
+pub(crate) struct Met {
+    pub(crate) link: Link,
+    pub(crate) identities: Vec<Identity>,
     /// Over Unix sockets.
-    local: bool,
+    pub(crate) local: bool,
 }
