@@ -15,11 +15,12 @@ use crate::segment::Segment;
 /// Four words: the call's number; algorithm, op, dtype, reduce op and root; the count; a digest
 /// of the counts per rank, 0 for an even split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header([u64; 4]);
+pub struct Header([u64; 4]);
 
 impl Header {
+    /// Of a call.
     #[inline(always)]
-    pub(crate) fn of_call(algorithm: usize, seq: u64, call: &CallSig<'_>) -> Self {
+    pub fn of_call(algorithm: usize, seq: u64, call: &CallSig<'_>) -> Self {
         // The reduce op means nothing to an op that copies, and may differ.
         let reduce_op = if call.op.reduces() { call.reduce_op as u64 } else { 0 };
         let what = algorithm as u64
@@ -35,8 +36,18 @@ impl Header {
     }
 
     /// Of a goodbye after call `seq`.
-    pub(crate) fn of_close(seq: u64) -> Self {
+    pub fn of_close(seq: u64) -> Self {
         Header([seq, CLOSE << 8, 0, 0])
+    }
+
+    /// As it travels.
+    pub fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
+    /// As it came.
+    pub fn from_words(words: [u64; 4]) -> Self {
+        Header(words)
     }
 
     /// What of it fits beside a step's number. By itself it tells any two calls apart whose splits
@@ -76,8 +87,9 @@ impl Header {
         Header(segment.record(rank, parity).map(|word| word.load(Relaxed)))
     }
 
+    /// The call's number.
     #[inline]
-    pub(crate) fn seq(&self) -> u64 {
+    pub fn seq(&self) -> u64 {
         self.0[0]
     }
 

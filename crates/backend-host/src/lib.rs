@@ -19,10 +19,10 @@
 mod collective;
 mod eligibility;
 mod exchange;
-mod header;
+pub mod header;
 mod layout;
 mod memory;
-mod mismatch;
+pub mod mismatch;
 mod mover;
 pub mod protocol;
 pub mod reduce;

@@ -20,13 +20,19 @@ pub(crate) fn found(segment: &Segment, header: &Header, met: u32, parity: usize)
 
 /// Where a rank is in a call, in words.
 pub(crate) fn place(header: &Header, met: u32) -> String {
+    format!("{}, rendezvous {met}", call_in_words(DESCRIPTOR.id, header))
+}
+
+/// A call of a backend whose algorithms are called as this one's are, such as `host/one_shot
+/// all_reduce`.
+pub fn call_in_words(backend: &str, header: &Header) -> String {
     let algorithm = algorithm_in_words(header.algorithm());
-    format!("{}/{algorithm} {}, rendezvous {met}", DESCRIPTOR.id, op_in_words(header.op()))
+    format!("{backend}/{algorithm} {}", op_in_words(header.op()))
 }
 
 /// The error for headers, in rank order, that are not all equal. `step` and `seq` are the
 /// reader's own.
-fn explain(headers: &[Header], step: String, seq: u64) -> EnqueueError {
+pub fn explain(headers: &[Header], step: String, seq: u64) -> EnqueueError {
     if let Some((rank, how)) = closed(headers) {
         return EnqueueError::Lost { step, seq, rank, how };
     }

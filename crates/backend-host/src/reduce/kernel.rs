@@ -1,9 +1,9 @@
 //! The loop over vectors: one for all dtypes, reduce ops and instruction sets.
 
+use super::Target;
 use super::element::Element;
 use super::number::Number;
 use super::vector::{Vector, map, zip};
-use super::{Sources, Target};
 
 /// A reduce op.
 pub(crate) trait Combine {
@@ -23,12 +23,12 @@ pub(crate) trait Combine {
 /// As for [`super::reduce`]; the machine has the vectors.
 #[inline(always)]
 pub(super) unsafe fn few<V: Vector, E: Element, O: Combine>(
-    sources: &Sources,
+    sources: &[*const u8],
     target: &Target,
     bytes: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { first::<V, E, O>(sources.get(), target, 0, bytes) };
+    unsafe { first::<V, E, O>(sources, target, 0, bytes) };
 }
 
 /// The same for a vector or more.
@@ -38,11 +38,10 @@ pub(super) unsafe fn few<V: Vector, E: Element, O: Combine>(
 /// As for [`few`].
 #[inline(always)]
 pub(super) unsafe fn many<V: Vector, E: Element, O: Combine>(
-    sources: &Sources,
+    sources: &[*const u8],
     target: &Target,
     bytes: usize,
 ) {
-    let sources = sources.get();
     let stream = target.stream && target.to.addr().is_multiple_of(E::SIZE);
     let (mut at, mut part) = (0, if stream { target.to.align_offset(V::LEN) } else { 0 });
     // Less than a vector, the whole ones, and again less than one.

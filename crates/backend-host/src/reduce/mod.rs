@@ -33,6 +33,10 @@ pub(crate) use self::fp8::{e4m3, e5m2};
 pub use self::isa::Isa;
 use crate::layout::MAX_WORLD;
 
+/// Most contributions that are reduced at once: their number divides an average of the narrowest
+/// integers.
+pub const MOST_SOURCES: usize = 64;
+
 /// Where the ranks' contributions begin, in rank order. Any alignment.
 pub struct Sources {
     world: usize,
@@ -114,5 +118,22 @@ pub unsafe fn reduce_by(
     bytes: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { table::kernel(isa, dtype, op)(sources, target, bytes) };
+    unsafe { table::kernel(isa, dtype, op)(sources.get(), target, bytes) };
+}
+
+/// Reduces `bytes` bytes of each of `sources`, in their order: at least one, at most [`MOST_SOURCES`].
+///
+/// # Safety
+///
+/// As for [`reduce`].
+pub unsafe fn reduce_all(
+    dtype: Dtype,
+    op: ReduceOp,
+    sources: &[*const u8],
+    target: &Target,
+    bytes: usize,
+) {
+    debug_assert!((1..=MOST_SOURCES).contains(&sources.len()), "{} sources", sources.len());
+    // SAFETY: the caller's promise; the machine has its best instruction set.
+    unsafe { table::kernel(Isa::best(), dtype, op)(sources, target, bytes) };
 }

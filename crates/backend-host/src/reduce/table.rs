@@ -2,6 +2,7 @@
 
 use crossover_core::call::{Dtype, ReduceOp};
 
+use super::Target;
 use super::brain::Bf16;
 use super::element::{Element, Plain};
 use super::fp8::{E4M3, E5M2};
@@ -11,10 +12,9 @@ use super::kernel::{Average, Combine, Max, Min, Prod, Sum, few, many};
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512, Avx512Bf16};
 use super::vector::{Portable, Vector};
-use super::{Sources, Target};
 
 /// Its caller promises what [`super::reduce_by`] asks for.
-pub(super) type Kernel = unsafe fn(&Sources, &Target, usize);
+pub(super) type Kernel = unsafe fn(&[*const u8], &Target, usize);
 
 #[inline]
 pub(super) fn kernel(isa: Isa, dtype: Dtype, op: ReduceOp) -> Kernel {
@@ -38,7 +38,11 @@ macro_rules! kernels {
             ///
             /// As for [`Kernel`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn run<E: Element, O: Combine>(sources: &Sources, target: &Target, bytes: usize) {
+            unsafe fn run<E: Element, O: Combine>(
+                sources: &[*const u8],
+                target: &Target,
+                bytes: usize,
+            ) {
                 // Two functions, so that short calls do not save the registers of long ones.
                 // SAFETY: the caller's promise.
                 unsafe {
@@ -56,7 +60,7 @@ macro_rules! kernels {
             #[inline(never)]
             $(#[target_feature(enable = $features)])?
             unsafe fn run_many<E: Element, O: Combine>(
-                sources: &Sources,
+                sources: &[*const u8],
                 target: &Target,
                 bytes: usize,
             ) {
