@@ -1,0 +1,164 @@
+//! The thread that makes MPI's calls that block, so that whoever waits for one of them has a
+//! deadline. It begins with MPI and, when the process ends, ends with it: the standard wants both done
+//! by the same thread.
+
+use std::ffi::c_int;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::library::Library;
+use crate::library::layout::{Comm, Errhandler, SUCCESS, THREAD_MULTIPLE};
+
+/// How long a process that ends waits for the others to end as well.
+const GOODBYE: Duration = Duration::from_secs(30);
+
+/// Has an operation of MPI been given up? MPI would wait for it at its end.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Where this process is among those that were started together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+}
+
+/// Runs `work` on the thread and waits for it. `what` is MPI's function.
+///
+/// # Errors
+///
+/// What `work` says, or that it did not return in time: then it goes on alone.
+pub(crate) fn run<T: Send + 'static>(
+    what: &str,
+    deadline: Duration,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (tell, told) = sync_channel(1);
+    let job: Job = Box::new(move || {
+        let _ = tell.send(work());
+    });
+    let gone = || format!("{what} cannot be called: the thread that calls MPI is gone");
+    jobs()?.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone())?;
+    match told.recv_timeout(deadline) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        Err(RecvTimeoutError::Timeout) => {
+            abandon();
+            Err(format!("{what} has not returned after {deadline:.1?}"))
+        }
+    }
+}
+
+fn jobs() -> Result<&'static Mutex<Sender<Job>>, String> {
+    static JOBS: OnceLock<Result<Mutex<Sender<Job>>, String>> = OnceLock::new();
+    let jobs = JOBS.get_or_init(|| {
+        let (send, receive) = channel::<Job>();
+        let thread = std::thread::Builder::new().name("crossover-mpi".to_owned());
+        let started = thread.spawn(move || receive.into_iter().for_each(|job| job()));
+        started.map(|_| Mutex::new(send)).map_err(|e| format!("no thread to call MPI: {e}"))
+    });
+    jobs.as_ref().map_err(Clone::clone)
+}
+
+/// Something of MPI's will never complete: the process ends without it.
+pub(crate) fn abandon() {
+    ABANDONED.store(true, Release);
+}
+
+/// Begins with MPI, unless somebody has, and says where this process is.
+///
+/// # Errors
+///
+/// MPI cannot be had, or not by several threads.
+pub(crate) fn begin(library: &'static Library, deadline: Duration) -> Result<Place, String> {
+    run("MPI_Init_thread", deadline, move || begin_here(library))
+}
+
+fn begin_here(library: &'static Library) -> Result<Place, String> {
+    let calls = &library.calls;
+    let (mut begun, mut ended, mut level) = (0, 0, 0);
+    // SAFETY: valid pointers; both may be called at any time.
+    unsafe {
+        (calls.initialized)(&raw mut begun);
+        (calls.finalized)(&raw mut ended);
+    }
+    if ended != 0 {
+        return Err(
+            "this process has called MPI_Finalize, after which MPI cannot be used".to_owned()
+        );
+    }
+    let ours = begun == 0;
+    if ours {
+        // SAFETY: once in a process, as the flag says: this thread alone calls it. No arguments are
+        // passed on.
+        let status =
+            unsafe { (calls.init_thread)(null_mut(), null_mut(), THREAD_MULTIPLE, &raw mut level) };
+        judge(library, "MPI_Init_thread", status)?;
+        end_with_the_process(library);
+        // Else MPI ends the process where one of the world's functions fails.
+        // SAFETY: MPI has begun.
+        unsafe { (calls.comm_set_errhandler)(Comm::WORLD, Errhandler::RETURN) };
+    } else {
+        // SAFETY: MPI has begun.
+        judge(library, "MPI_Query_thread", unsafe { (calls.query_thread)(&raw mut level) })?;
+    }
+    if level < THREAD_MULTIPLE {
+        let cure = match ours {
+            true => "take a library that was built for threads",
+            false => "let the program begin by MPI_Init_thread with MPI_THREAD_MULTIPLE",
+        };
+        return Err(format!("threads may not call MPI here as they want: {cure}"));
+    }
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: MPI has begun; valid pointers.
+    let told = unsafe {
+        judge(library, "MPI_Comm_rank", (calls.comm_rank)(Comm::WORLD, &raw mut rank))?;
+        (calls.comm_size)(Comm::WORLD, &raw mut size)
+    };
+    judge(library, "MPI_Comm_size", told)?;
+    Ok(Place { rank: rank as u32, size: size as u32 })
+}
+
+/// MPI's status as a result.
+pub(crate) fn judge(library: &Library, what: &str, status: c_int) -> Result<(), String> {
+    match status {
+        SUCCESS => Ok(()),
+        _ => Err(format!("{what} failed: {}", library.in_words(status))),
+    }
+}
+
+/// The library that this process has begun with, and will end with.
+static OURS: OnceLock<&'static Library> = OnceLock::new();
+
+fn end_with_the_process(library: &'static Library) {
+    unsafe extern "C" {
+        /// Of the C library: calls `f` when the process ends of its own.
+        fn atexit(f: extern "C" fn()) -> c_int;
+    }
+    if OURS.set(library).is_ok() {
+        // SAFETY: the function may be called when the process ends: it does not unwind. It is
+        // registered after the library's own handlers, and so runs before them.
+        unsafe { atexit(finalize) };
+    }
+}
+
+/// A launcher takes a rank that ends without this for one that has crashed. MPI waits here for all other ranks,
+/// which may be in trouble: then the process ends without.
+extern "C" fn finalize() {
+    let Some(library) = OURS.get().filter(|_| !ABANDONED.load(Acquire)) else { return };
+    let _ = run("MPI_Finalize", GOODBYE, || {
+        let mut ended = 0;
+        // SAFETY: may be called at any time.
+        unsafe { (library.calls.finalized)(&raw mut ended) };
+        match ended {
+            // SAFETY: by the thread that began, and once.
+            0 => judge(library, "MPI_Finalize", unsafe { (library.calls.finalize)() }),
+            _ => Ok(()),
+        }
+    });
+}
