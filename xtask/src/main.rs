@@ -4,6 +4,7 @@ mod bench;
 mod bundle;
 mod kernels;
 mod model;
+mod mpi;
 mod nccl;
 mod test;
 mod tidy;
@@ -35,9 +36,11 @@ enum Task {
     Kernels(kernels::Kernels),
     /// Fetch the model of examples/tensor-parallel into target/models
     Model,
+    /// Fetch MPICH with its header and launcher into target/toolchains, for the tests of backend-mpi
+    Mpi,
     /// Fetch NCCL and its header into target/toolchains, for the tests of nccl-sys
     Nccl,
-    /// Run every test; the model and NCCL are fetched if they can be had
+    /// Run every test; the model, MPICH and NCCL are fetched if they can be had
     Test,
     /// Check the house rules that a program can check
     Tidy,
@@ -60,6 +63,7 @@ fn run() -> Result<()> {
         Task::Bundle { out, arch } => bundle::run(root, out.as_deref(), &arch),
         Task::Kernels(kernels) => kernels::run(root, kernels),
         Task::Model => model::run(root),
+        Task::Mpi => mpi::run(root),
         Task::Nccl => nccl::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),

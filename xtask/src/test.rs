@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Result;
 use xshell::{Shell, cmd};
 
-use crate::{kernels, model, nccl};
+use crate::{kernels, model, mpi, nccl};
 
-/// Fetches the example's model and a real NCCL and builds the kernels, where they can be had, and runs
-/// every test.
+/// Fetches the example's model, a real MPI and a real NCCL and builds the kernels, where they can be had,
+/// and runs every test.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(root);
@@ -18,6 +18,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     if let Err(why) = nccl::run(root) {
         crate::say(&format!("the tests of NCCL's header and library will be skipped: {why:#}"));
+    }
+    if let Err(why) = mpi::run(root) {
+        crate::say(&format!(
+            "the tests of backend-mpi with an MPI library will be skipped: {why:#}"
+        ));
     }
     kernels::for_tests(root)?;
     cmd!(shell, "cargo test --workspace --quiet").run()?;
