@@ -11,6 +11,8 @@ use crossover_core::registry::{Registry, RegistryError};
 use crossover_backend_host as _;
 #[cfg(feature = "ipc")]
 use crossover_backend_ipc as _;
+#[cfg(feature = "mpi")]
+use crossover_backend_mpi as _;
 #[cfg(feature = "nccl")]
 use crossover_backend_nccl as _;
 
@@ -25,6 +27,8 @@ pub const DECLARED: &[&Descriptor] = &[
     &crossover_backend_nccl::DESCRIPTOR,
     #[cfg(feature = "host")]
     &crossover_backend_host::DESCRIPTOR,
+    #[cfg(feature = "mpi")]
+    &crossover_backend_mpi::DESCRIPTOR,
 ];
 
 /// Every backend whose feature is on, and whatever else the program links; the others declared.
@@ -48,6 +52,9 @@ mod tests {
         }
         if cfg!(feature = "ipc") {
             features.push("ipc");
+        }
+        if cfg!(feature = "mpi") {
+            features.push("mpi");
         }
         if cfg!(feature = "nccl") {
             features.push("nccl");
