@@ -1,11 +1,12 @@
 #include "algorithms.h"
 
-#include <algorithm>
+#include <ctype.h>
+
 #include <sstream>
 
 namespace {
 
-std::vector<std::string> known(Kind kind, bool symmetric) {
+std::vector<std::string> names_of(Kind kind, bool symmetric) {
   std::vector<std::string> names = {"RING_LL", "RING_LL128", "RING_SIMPLE"};
   auto add = [&](std::initializer_list<const char *> more) {
     names.insert(names.end(), more.begin(), more.end());
@@ -31,10 +32,10 @@ bool can_choose(const std::string &words, Kind kind, bool symmetric) {
   std::istringstream list(words);
   std::string word;
   while (std::getline(list, word, ',')) {
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return toupper(c); });
+    for (char &c : word) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
     bool others = word.rfind('^', 0) == 0;
     if (others) word.erase(0, 1);
-    for (auto &name : known(kind, symmetric)) {
+    for (auto &name : names_of(kind, symmetric)) {
       // Of symmetric kernels that move, only the family is known here.
       bool named = name.rfind(word, 0) == 0 || (name == "SYMK_" && word.rfind(name, 0) == 0);
       if (named != others) return true;

@@ -147,8 +147,8 @@ EXPORT Status ncclReduceScatterConfig(const void *input, void *output, size_t co
   return call(Kind::REDUCE_SCATTER, input, output, count, dtype, op, 0, comm, stream, config);
 }
 
-EXPORT Status ncclBroadcastConfig(const void *input, void *output, size_t count, int dtype, int root,
-                                  Comm comm, Stream stream, const CollConfig *config) {
+EXPORT Status ncclBroadcastConfig(const void *input, void *output, size_t count, int dtype,
+                                  int root, Comm comm, Stream stream, const CollConfig *config) {
   return call(Kind::BROADCAST, input, output, count, dtype, 0, root, comm, stream, config);
 }
 

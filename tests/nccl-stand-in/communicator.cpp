@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<HostFunction> host_function{nullptr};
 
-std::mutex lock;
+std::mutex published_lock;
 // Never destroyed: threads may outlive main.
 auto &published = *new std::map<Comm, std::shared_ptr<Communicator>>;
 // Of the next handle. None is used twice, so that one that was given back is known as such.
@@ -167,7 +167,7 @@ void Communicator::abort() {
 }
 
 Comm publish(const std::shared_ptr<Communicator> &communicator) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(published_lock);
   next_handle += 16;
   auto handle = reinterpret_cast<Comm>(next_handle);
   published[handle] = communicator;
@@ -175,14 +175,14 @@ Comm publish(const std::shared_ptr<Communicator> &communicator) {
 }
 
 std::shared_ptr<Communicator> find(Comm comm) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(published_lock);
   auto found = published.find(comm);
   if (found == published.end()) return nullptr;
   return found->second;
 }
 
 std::shared_ptr<Communicator> withdraw(Comm comm) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(published_lock);
   auto found = published.find(comm);
   if (found == published.end()) return nullptr;
   std::shared_ptr<Communicator> communicator = found->second;
@@ -191,6 +191,6 @@ std::shared_ptr<Communicator> withdraw(Comm comm) {
 }
 
 long long count_communicators() {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(published_lock);
   return static_cast<long long>(published.size());
 }

@@ -14,8 +14,8 @@ EXPORT void crossover_stand_in_streams(HostFunction host_function);
 // environment says.
 EXPORT void crossover_stand_in_failures(const char *text);
 
-// What was asked since the last time, a line each, with a closing zero; cut, and kept, if there is less
-// room. Returns the whole length.
+// What was asked since the last time, a line each, with a closing zero; cut, and kept, if there is
+// less room. Returns the whole length.
 EXPORT size_t crossover_stand_in_told(char *text, size_t room);
 
 // Communicators, windows and blocks of memory that were not given back.

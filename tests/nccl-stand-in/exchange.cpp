@@ -76,7 +76,8 @@ Header Exchange::header_of(const Operation &operation) {
                    operation.peer, operation.count};
   if (operation.kind == Kind::SEND || operation.kind == Kind::RECV) {
     // Only the bytes must agree.
-    header = {static_cast<uint32_t>(Kind::SEND), 0, 0, 0, operation.count * size_of(operation.dtype)};
+    size_t bytes = operation.count * size_of(operation.dtype);
+    header = {static_cast<uint32_t>(Kind::SEND), 0, 0, 0, bytes};
   }
   return header;
 }

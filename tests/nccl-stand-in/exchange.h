@@ -6,7 +6,15 @@
 
 #include "communicator.h"
 
-enum class Kind : uint32_t { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, SEND, RECV };
+enum class Kind : uint32_t {
+  ALL_REDUCE,
+  ALL_GATHER,
+  REDUCE_SCATTER,
+  BROADCAST,
+  REDUCE,
+  SEND,
+  RECV
+};
 const char *name_of(Kind kind);
 
 struct Operation {

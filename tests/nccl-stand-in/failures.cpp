@@ -16,16 +16,17 @@ const std::map<std::string, bool Failures::*> SWITCHES = {
 };
 
 const std::map<std::string, CallFailure> OF_CALLS = {
-    {"fail", CallFailure::FAIL},   {"hang", CallFailure::HANG}, {"async-error", CallFailure::ASYNC_ERROR},
-    {"wrong", CallFailure::WRONG}, {"die", CallFailure::DIE},
+    {"fail", CallFailure::FAIL}, {"hang", CallFailure::HANG},
+    {"die", CallFailure::DIE},   {"async-error", CallFailure::ASYNC_ERROR},
+    {"wrong", CallFailure::WRONG},
 };
 
-std::mutex lock;
+std::mutex words_lock;
 bool is_set = false;
 std::string &said = *new std::string;
 
 std::string text() {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(words_lock);
   const char *variable = getenv("CROSSOVER_STAND_IN");
   return is_set ? said : variable != nullptr ? variable : "";
 }
@@ -80,7 +81,7 @@ bool read_failures(int rank, Failures *failures, std::string *why) {
 }
 
 EXPORT void crossover_stand_in_failures(const char *text) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(words_lock);
   is_set = text != nullptr;
   said = is_set ? text : "";
 }

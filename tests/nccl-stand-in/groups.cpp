@@ -15,7 +15,8 @@ struct Group {
 
 thread_local Group group;
 
-std::unique_ptr<Launch> launch_on(const std::shared_ptr<Communicator> &communicator, Stream stream) {
+std::unique_ptr<Launch> launch_on(const std::shared_ptr<Communicator> &communicator,
+                                  Stream stream) {
   return std::unique_ptr<Launch>(new Launch{communicator, {}, stream, false, 0});
 }
 

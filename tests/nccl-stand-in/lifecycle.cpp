@@ -34,7 +34,7 @@ Status compare(const Communicator &us) {
     }
   }
   if (us.world > 1 && !may_share_devices()) {
-    return refuse(INVALID_USAGE, by(us) + "duplicate device: rank 0 and rank 1 are both on device 0");
+    return refuse(INVALID_USAGE, by(us) + "duplicate device: ranks 0 and 1 are both on device 0");
   }
   return SUCCESS;
 }

@@ -7,7 +7,7 @@
 
 namespace {
 
-std::mutex lock;
+std::mutex memory_lock;
 // Never destroyed: threads may outlive main.
 auto &blocks = *new std::map<uintptr_t, size_t>;
 struct Registered {
@@ -15,7 +15,7 @@ struct Registered {
   uintptr_t base;
 };
 auto &registered = *new std::map<uintptr_t, Registered>;
-uintptr_t next_handle = 0x1000;
+uintptr_t next_registration = 0x1000;
 
 // Versions differ in which of these they need.
 [[maybe_unused]] bool is_allocated(uintptr_t base, size_t bytes) {
@@ -26,14 +26,14 @@ uintptr_t next_handle = 0x1000;
 }
 
 [[maybe_unused]] uintptr_t remember(Comm comm, uintptr_t base) {
-  std::lock_guard<std::mutex> guard(lock);
-  next_handle += 16;
-  registered[next_handle] = {comm, base};
-  return next_handle;
+  std::lock_guard<std::mutex> guard(memory_lock);
+  next_registration += 16;
+  registered[next_registration] = {comm, base};
+  return next_registration;
 }
 
 [[maybe_unused]] bool forget(Comm comm, uintptr_t handle, uintptr_t *base) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(memory_lock);
   auto found = registered.find(handle);
   if (found == registered.end() || found->second.comm != comm) return false;
   *base = found->second.base;
@@ -45,7 +45,7 @@ uintptr_t next_handle = 0x1000;
 
 EXPORT void crossover_stand_in_alive(long long counts[3]) {
   counts[0] = count_communicators();
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(memory_lock);
   counts[1] = static_cast<long long>(registered.size());
   counts[2] = static_cast<long long>(blocks.size());
 }
@@ -58,17 +58,17 @@ EXPORT Status ncclMemAlloc(void **pointer, size_t bytes) {
   if (!read_failures(-1, &failures, &why)) return refuse(INVALID_ARGUMENT, why);
   if (failures.memory_fails) return refuse(UNHANDLED_DEVICE_ERROR, "was told to have no memory");
   size_t pages = (bytes + WINDOW_ALIGNMENT - 1) / WINDOW_ALIGNMENT * WINDOW_ALIGNMENT;
-  void *mapped =
-      mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *mapped = mmap(nullptr, pages, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return refuse(UNHANDLED_DEVICE_ERROR, "there is no memory");
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(memory_lock);
   blocks[reinterpret_cast<uintptr_t>(mapped)] = pages;
   *pointer = mapped;
   return SUCCESS;
 }
 
 EXPORT Status ncclMemFree(void *pointer) {
-  std::lock_guard<std::mutex> guard(lock);
+  std::lock_guard<std::mutex> guard(memory_lock);
   auto found = blocks.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == blocks.end()) return refuse(INVALID_ARGUMENT, "the memory is not of ncclMemAlloc");
   for (auto &[handle, one] : registered) {
@@ -116,12 +116,14 @@ Status register_window(Communicator *us, Comm comm, void *buffer, size_t bytes, 
 EXPORT Status ncclCommWindowRegister(Comm comm, void *buffer, size_t bytes, Window *window,
                                      int flags) {
   auto us = find(comm);
-  if (!us || window == nullptr) return refuse_call(INVALID_ARGUMENT, "there is no such communicator");
+  if (!us || window == nullptr) {
+    return refuse_call(INVALID_ARGUMENT, "there is no such communicator");
+  }
   Status status = us->ready();
   if (status != SUCCESS) return refuse_call(status, last_refusal());
   auto base = reinterpret_cast<uintptr_t>(buffer);
   {
-    std::lock_guard<std::mutex> guard(lock);
+    std::lock_guard<std::mutex> guard(memory_lock);
     if (bytes == 0 || base % WINDOW_ALIGNMENT != 0 || !is_allocated(base, bytes)) {
       return refuse_call(INVALID_ARGUMENT,
                          by(*us) + "a window is of whole pages of ncclMemAlloc's memory");

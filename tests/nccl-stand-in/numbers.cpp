@@ -115,9 +115,9 @@ void reduce_as(int op, const std::vector<const unsigned char *> &ranks, unsigned
     for (size_t rank = 1; rank < ranks.size(); ++rank) {
       sum = combine<Value>(op, sum, Type::load(ranks[rank] + at));
     }
-    // A type of eight bits cannot hold every count of ranks; wider ones can.
-    using Count = std::conditional_t<std::is_floating_point_v<Value>, Value,
-                                     std::conditional_t<std::is_signed_v<Value>, int64_t, uint64_t>>;
+    // Of the sum's sign: an unsigned count would make a negative sum great.
+    using Integer = std::conditional_t<std::is_signed_v<Value>, int64_t, uint64_t>;
+    using Count = std::conditional_t<std::is_floating_point_v<Value>, Value, Integer>;
     if (op == AVG) sum = static_cast<Value>(sum / static_cast<Count>(ranks.size()));
     Type::store(out + at, sum);
   }

@@ -1,5 +1,5 @@
-// NCCL's types and reductions. A sum runs over ranks 0, 1, .., in f32 for 16- and 8-bit floats, and is
-// rounded once; this order is the stand-in's, not NCCL's.
+// NCCL's types and reductions. A sum runs over ranks 0, 1, .., in f32 for 16- and 8-bit floats, and
+// is rounded once; this order is the stand-in's, not NCCL's.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
-// The memory that the ranks of a communicator share. It has no name: the process that made the unique
-// id keeps its descriptor until all have it, so that nothing is left behind however a rank ends.
+// The memory that the ranks of a communicator share. It has no name: the process that made the
+// unique id keeps its descriptor until all have it, so that nothing is left behind however a rank
+// ends.
 #pragma once
 
 #include <atomic>

@@ -46,7 +46,7 @@ pub fn stand_in(defines: &[&str]) -> Result<PathBuf, CompileError> {
     }
     let part = library.with_extension("part");
     let mut command = Command::new("g++");
-    command.args(FLAGS).args(&defines).args(files(&folder, "cpp")?).arg("-o").arg(&part);
+    command.args(FLAGS).args(&defines).arg(folder.join("unit.cc")).arg("-o").arg(&part);
     let output = command.output().map_err(|error| CompileError::NoCompiler(error.to_string()))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
@@ -63,7 +63,7 @@ fn digest(folder: &Path, defines: &[String]) -> Result<String, CompileError> {
     let mut hash = Sha256::new();
     hash.update(compiler.stdout);
     hash.update(format!("{FLAGS:?}{defines:?}"));
-    for file in files(folder, "h")?.into_iter().chain(files(folder, "cpp")?) {
+    for file in files(folder)? {
         let text = fs::read(&file);
         let text = text.map_err(|error| CompileError::File { path: file.clone(), error })?;
         hash.update(format!("{} {}\n", file.display(), text.len()));
@@ -72,13 +72,12 @@ fn digest(folder: &Path, defines: &[String]) -> Result<String, CompileError> {
     Ok(hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>, CompileError> {
+/// Its sources, in order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, CompileError> {
     let entries = fs::read_dir(folder)
         .map_err(|error| CompileError::File { path: folder.to_owned(), error })?;
-    let mut found: Vec<PathBuf> = (entries.flatten())
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|has| has == end))
-        .collect();
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|end| end != "md"));
     found.sort();
     Ok(found)
 }
