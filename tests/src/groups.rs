@@ -1,7 +1,12 @@
-//! Groups of threads: each rank is a thread with a communicator of its own.
+//! Groups of threads: each rank is a thread with a communicator of its own. In a process that took a
+//! [`Seat`] the same tests run with ranks that are processes.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crossover_bootstrap::{Launch, Options, Place, connect};
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
@@ -92,6 +97,37 @@ pub fn report() -> RankReport {
     }
 }
 
+/// This process's place among those that a launcher has started for a test.
+#[derive(Debug)]
+pub struct Seat {
+    /// Which it is. Groups have the first ranks; the others wait for the next group.
+    pub rank: u32,
+    /// Where they meet.
+    pub folder: PathBuf,
+}
+
+static SEAT: OnceLock<Seat> = OnceLock::new();
+
+impl Seat {
+    /// From now on every group of this process has one rank here, and the others in the launcher's other
+    /// processes, which form the same groups in the same order. Their reports are of two nodes.
+    ///
+    /// # Panics
+    ///
+    /// If the process has a seat.
+    pub fn take(self) {
+        SEAT.set(self).expect("a process has one seat");
+    }
+}
+
+/// The report of a rank whose node, if ranks are processes, is one of two.
+pub fn report_of(rank: u32) -> RankReport {
+    match SEAT.get() {
+        Some(_) => RankReport { node: format!("node {}", rank % 2), ..report() },
+        None => report(),
+    }
+}
+
 /// Runs `body` on every rank of a fresh group and returns the results in rank order.
 ///
 /// # Panics
@@ -113,11 +149,12 @@ pub fn try_run<R: Send>(
 ) -> Vec<R> {
     on_channels(world, Duration::from_secs(60), |boot| {
         let plan = plan_of(boot.rank());
-        body(Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings))
+        let report = report_of(boot.rank());
+        body(Communicator::form(boot, &plan.registry, &plan.policy, report, &plan.settings))
     })
 }
 
-/// Runs `body` on every rank of a control plane of threads.
+/// Runs `body` on every rank of a control plane of threads; on this process's alone, if it has a seat.
 ///
 /// # Panics
 ///
@@ -127,6 +164,9 @@ pub fn on_channels<R: Send>(
     deadline: Duration,
     body: impl Fn(&dyn Bootstrap) -> R + Sync,
 ) -> Vec<R> {
+    if let Some(seat) = SEAT.get() {
+        return on_this_process(seat, world, deadline, body);
+    }
     let channels = crossover_bootstrap::threads(world, deadline);
     std::thread::scope(|scope| {
         let body = &body;
@@ -134,4 +174,21 @@ pub fn on_channels<R: Send>(
             channels.into_iter().map(|channel| scope.spawn(move || body(&channel))).collect();
         ranks.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
     })
+}
+
+fn on_this_process<R>(
+    seat: &Seat,
+    world: u32,
+    deadline: Duration,
+    body: impl Fn(&dyn Bootstrap) -> R,
+) -> Vec<R> {
+    static GROUPS: AtomicU64 = AtomicU64::new(0);
+    let group = GROUPS.fetch_add(1, Ordering::Relaxed);
+    if seat.rank >= world {
+        return Vec::new();
+    }
+    let place = Place::Unix(seat.folder.join(group.to_string()));
+    let launch = Launch::new(seat.rank, world).named("tests", 0).at(place);
+    let options = Options { deadline, ..Options::default() };
+    vec![body(&*connect(&launch, &options).expect("the ranks meet"))]
 }

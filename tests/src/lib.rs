@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod data;
 pub mod device;
 pub mod groups;
+pub mod mpi;
 pub mod nccl;
 pub mod ported;
 pub mod reference;

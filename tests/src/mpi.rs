@@ -1,0 +1,142 @@
+//! Tests of backend `mpi`: this program again, started as ranks by the launcher of a real library,
+//! which `cargo xtask mpi` fetches. Without it they skip, and say so.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::groups::Seat;
+
+/// Says to a rank where the ranks meet.
+const FOLDER: &str = "CROSSOVER_TEST_MPI";
+/// What `cargo xtask mpi` fetches.
+const LIBRARY: &str = "target/toolchains/mpich-5.0.2";
+/// How long a launcher may take.
+const LIMIT: Duration = Duration::from_secs(240);
+/// Sixteen ranks on two processors are enough.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The folder of the library, with `bin`, `include` and `lib`; or a sentence on stderr.
+pub fn library() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?.join(LIBRARY);
+    if folder.join("bin/mpiexec").exists() {
+        return Some(folder);
+    }
+    tell("skipped: there is no MPI library here; `cargo xtask mpi` fetches one");
+    None
+}
+
+/// Runs `body` on so many ranks that the launcher starts, each a process. `name` is the test's.
+///
+/// # Panics
+///
+/// If a rank fails, or all take too long.
+pub fn ranks(name: &str, count: u32, body: impl FnOnce()) {
+    if taken() {
+        return body();
+    }
+    let Some(library) = library() else { return };
+    let folder = tempfile::tempdir().expect("a folder to meet in");
+    let ended = Job::new(&library, folder.path(), name).run(&["-n", &count.to_string()]);
+    assert!(ended.status.is_some_and(|s| s.success()), "{count} ranks, {name}: {ended:#?}");
+}
+
+/// Is this process a rank? Then it takes its seat.
+pub fn taken() -> bool {
+    let Some(folder) = folder() else { return false };
+    let rank = std::env::var("PMI_RANK").ok().and_then(|rank| rank.parse().ok());
+    Seat { rank: rank.expect("the launcher tells ranks their number"), folder }.take();
+    true
+}
+
+/// Where the ranks meet, if this process is one.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// A launcher's job: one test of this program.
+pub struct Job {
+    command: Command,
+    test: String,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct JobEnded {
+    /// The launcher's own, if it came to an end in time.
+    pub status: Option<ExitStatus>,
+    /// What it and the ranks said.
+    pub said: String,
+}
+
+impl Job {
+    /// Of the test of this name, whose ranks meet in `folder`.
+    pub fn new(library: &Path, folder: &Path, test: &str) -> Job {
+        Self::by(Command::new(library.join("bin/mpiexec")), library, folder, test)
+    }
+
+    /// The same, by a command that ends with the launcher's program.
+    pub fn by(mut command: Command, library: &Path, folder: &Path, test: &str) -> Job {
+        command.env("LD_LIBRARY_PATH", library.join("lib")).env(FOLDER, folder);
+        Job { command, test: test.to_owned() }
+    }
+
+    /// A variable of the ranks'.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Job {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it, with these of the launcher's options. That a rank's end ends the others is switched off: what
+    /// they make of it is the question.
+    ///
+    /// # Panics
+    ///
+    /// If the launcher cannot be started.
+    pub fn run(mut self, options: &[&str]) -> JobEnded {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.command.arg("-disable-auto-cleanup").args(options);
+        self.command.arg(std::env::current_exe().expect("this program has a file"));
+        self.command.args([&self.test, "--exact", "--nocapture", "--test-threads=1"]);
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the launcher starts");
+        let read = |mut from: Box<dyn Read + Send>| {
+            thread::spawn(move || {
+                let mut text = Vec::new();
+                let _ = from.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        };
+        let said = [
+            read(Box::new(child.stdout.take().expect("it is piped"))),
+            read(Box::new(child.stderr.take().expect("it is piped"))),
+        ];
+        let status = until_ended(&mut child, Instant::now() + LIMIT);
+        let said = said.map(|text| text.join().unwrap_or_default()).concat();
+        JobEnded { status, said }
+    }
+}
+
+fn until_ended(child: &mut Child, until: Instant) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            _ if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+/// A line for whoever runs the tests.
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+pub fn tell(what: &str) {
+    eprintln!("{what}");
+}
