@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::exchange::{Call, Link, Parcel};
 use crate::frame::MAX_DESCRIPTORS;
 use crate::identity::Identity;
+use crate::split::{self, Whole};
 
 /// A star through rank 0 over Unix or TCP sockets. After a failure every call returns it.
 /// Dropping it closes its sockets, which never blocks.
@@ -116,5 +117,11 @@ impl Bootstrap for Channel {
         let mine = own.map(|descriptors| Parcel { body: Vec::new(), descriptors });
         let all = self.exchange(step, mine)?;
         Ok(all.into_iter().map(|parcel| parcel.descriptors).collect())
+    }
+
+    fn split(&self, step: &str, color: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        let reached = self.state.lock().unwrap_or_else(PoisonError::into_inner).link.reached();
+        let (identities, local) = (&self.identities[..], self.carries_descriptors);
+        split::split(Whole { boot: self, identities, local, reached }, step, color)
     }
 }

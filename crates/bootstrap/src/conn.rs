@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,6 +74,12 @@ impl Conn {
     /// Why the peer can say no more; frames that came before may still be there.
     pub(crate) fn closed(&self) -> Option<&str> {
         self.closed.as_deref()
+    }
+
+    /// This end's address; none of a Unix socket.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        let address = SocketAddr::try_from(rustix::net::getsockname(&self.socket).ok()?).ok()?;
+        Some(address.ip().to_canonical())
     }
 
     /// What to wait for.

@@ -4,6 +4,7 @@
 //! same sentence. A rank whose deadline is about to pass asks rank 0 who is missing
 //! ([`Message::Late`]) instead of blaming rank 0, which is all it can see itself.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,6 +58,18 @@ impl Link {
             Link::Spoke(rank, hub) => give_and_take(hub, *rank, call, mine),
         };
         outcome.inspect_err(|failure| self.tell(failure))
+    }
+
+    /// This node's addresses at which the others are connected to it.
+    pub(crate) fn reached(&self) -> Vec<IpAddr> {
+        let peers = match self {
+            Link::Hub(peers) => peers.as_slice(),
+            Link::Spoke(_, hub) => std::slice::from_ref(hub),
+        };
+        let mut all: Vec<IpAddr> = peers.iter().filter_map(Conn::own_address).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Tells the others that the channel has failed.

@@ -47,4 +47,8 @@ impl Bootstrap for Solo {
         })?;
         Ok(vec![own])
     }
+
+    fn split(&self, _: &str, _: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        Ok(Box::new(self.clone()))
+    }
 }

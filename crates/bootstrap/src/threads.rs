@@ -15,6 +15,7 @@ pub fn threads(world: u32, deadline: Duration) -> Vec<ThreadChannel> {
             rounds: BTreeMap::new(),
             gone: vec![false; world as usize],
             broken: None,
+            parts: BTreeMap::new(),
         }),
         changed: Condvar::new(),
         world,
@@ -45,6 +46,8 @@ struct Meeting {
     gone: Vec<bool>,
     /// The first failure is everyone's.
     broken: Option<BootstrapError>,
+    /// Endpoints of groups within the group that their ranks have not fetched yet, by rank here.
+    parts: BTreeMap<u32, ThreadChannel>,
 }
 
 struct Round {
@@ -97,6 +100,21 @@ impl Bootstrap for ThreadChannel {
             parcel.descriptors.iter().map(OwnedFd::try_clone).collect::<Result<Vec<_>, _>>()
         };
         all.iter().map(duplicate).collect::<Result<_, _>>().map_err(no_descriptors)
+    }
+
+    fn split(&self, step: &str, color: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        let colors = self.all_gather(step, &color.to_le_bytes())?;
+        let mine = color.to_le_bytes();
+        let part: Vec<u32> =
+            (0..).zip(&colors).filter(|(_, theirs)| **theirs == mine).map(|(r, _)| r).collect();
+        if part.first() == Some(&self.rank) {
+            let ends = threads(part.len() as u32, self.shared.deadline);
+            self.shared.lock().parts.extend(part.into_iter().zip(ends));
+        }
+        // After this every part is there.
+        self.all_gather(step, &[])?;
+        let own = self.shared.lock().parts.remove(&self.rank);
+        Ok(Box::new(own.expect("the lowest rank of each part has made it")))
     }
 }
 

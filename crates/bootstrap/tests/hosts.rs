@@ -29,6 +29,15 @@ fn as_a_rank() {
         Ok(boot) => {
             let all = boot.all_gather("exchange", &[rank as u8; 70_000]).unwrap();
             assert!((0..5).all(|rank| all[rank] == vec![rank as u8; 70_000]));
+            // Those of a node among themselves, and the first, second and third of each node.
+            for (what, color) in [("inside", node), ("across", rank / 2)] {
+                let part = boot.split(what, color).unwrap_or_else(|e| panic!("{e}"));
+                let all = part.all_gather("exchange", &[rank as u8]).unwrap();
+                let is_in =
+                    |other: u32| if what == "inside" { other % 2 } else { other / 2 } == color;
+                let want: Vec<_> = (0..5).filter(|r| is_in(*r)).map(|r| vec![r as u8]).collect();
+                assert_eq!(all, want, "{what}");
+            }
             eprintln!("SAID {}", boot.all_gather_fds("pass", &[]).unwrap_err());
         }
     }

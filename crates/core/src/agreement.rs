@@ -9,6 +9,7 @@
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,7 @@ impl<'g, T> Agreed<'g, T> {
 pub struct Here<'a> {
     rank: u32,
     world: u32,
+    patience: Duration,
     settings: &'a BackendSettings,
 }
 
@@ -89,6 +91,12 @@ impl Here<'_> {
     /// Number of ranks.
     pub fn world(&self) -> u32 {
         self.world
+    }
+
+    /// How long peers wait for this rank's vote once they have voted. Work that may take its time,
+    /// and theirs not, ends well before, or the group does not form at all.
+    pub fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// What the engine or the operator set for backends.
@@ -287,6 +295,27 @@ impl<'g> Setup<'g> {
         }
     }
 
+    /// A control plane for the ranks of equal color among themselves, in their order: for groups
+    /// within the group, which a [`step`](Setup::step) then forms.
+    ///
+    /// # Errors
+    ///
+    /// The control plane failed, or some part cannot meet; then the set-up fails by vote.
+    pub fn split(
+        &mut self,
+        what: &str,
+        color: Local<u32>,
+    ) -> Result<Local<Box<dyn Bootstrap>>, SetupError> {
+        match self.boot.split(what, color.0) {
+            Ok(part) => Ok(Local(part)),
+            Err(BootstrapError::NoSplit { rank, why, .. }) => {
+                let step = what.to_owned();
+                Err(SetupError(SetupFailure::Voted(StepFailed { rank, step, why })))
+            }
+            Err(e) => Err(SetupError(SetupFailure::ControlPlane(e))),
+        }
+    }
+
     /// Is it true on every rank?
     ///
     /// # Errors
@@ -356,8 +385,12 @@ impl<'g> Setup<'g> {
         input: Local<T>,
         work: impl FnOnce(&Here<'_>, T) -> Result<U, StepError>,
     ) -> Result<U, StepError> {
-        let here =
-            Here { rank: self.boot.rank(), world: self.boot.world(), settings: self.settings };
+        let here = Here {
+            rank: self.boot.rank(),
+            world: self.boot.world(),
+            patience: self.boot.deadline(),
+            settings: self.settings,
+        };
         catch_unwind(AssertUnwindSafe(|| work(&here, input.0))).unwrap_or_else(|panic| {
             let text = panic
                 .downcast_ref::<String>()

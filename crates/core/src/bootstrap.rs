@@ -43,6 +43,22 @@ pub trait Bootstrap: Send + Sync {
         step: &str,
         mine: &[BorrowedFd<'_>],
     ) -> Result<Vec<Vec<OwnedFd>>, BootstrapError>;
+
+    /// A control plane for the ranks of equal `color` among themselves, in the order that they have
+    /// here: its rank 0 is the lowest of them. It fails on its own and lives on its own; every
+    /// exchange over it has this one's deadline. A channel that has no such parts need not have any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bootstrap::all_gather`], or [`BootstrapError::NoSplit`] if some part cannot meet;
+    /// then it fails on every rank of every part.
+    fn split(&self, step: &str, color: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        let _ = color;
+        // The same sentence on every rank.
+        let (rank, step) = (0, step.to_owned());
+        let why = "this control plane makes none".to_owned();
+        Err(BootstrapError::NoSplit { rank, step, why })
+    }
 }
 
 /// An exchange failed. The sentence says who, at which step, and after how long.
@@ -86,6 +102,16 @@ pub enum BootstrapError {
     /// This channel cannot carry file descriptors.
     #[error("step `{step}`: this control plane cannot pass file descriptors: {why}")]
     NoDescriptors {
+        /// During what.
+        step: String,
+        /// Why not.
+        why: String,
+    },
+    /// This channel cannot make a channel for each part of its ranks.
+    #[error("step `{step}`: rank {rank} has no control plane for its part of the ranks: {why}")]
+    NoSplit {
+        /// The lowest rank that has none.
+        rank: u32,
         /// During what.
         step: String,
         /// Why not.

@@ -23,6 +23,11 @@ const MAX_REFUSED: usize = 8;
 
 pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousError> {
     let listener = Listener::open(target, &mut me)?;
+    gather(listener, me)
+}
+
+/// Takes the others in, where it listens already.
+pub(super) fn gather(listener: Listener, me: Party) -> Result<Met, RendezvousError> {
     let local = listener.is_local();
     let mut gathering = Gathering {
         members: (1..me.hello.world).map(|_| None).collect(),

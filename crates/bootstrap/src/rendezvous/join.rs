@@ -35,8 +35,8 @@ pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousErro
             last.clone_from(why);
         }
         for door in found.unwrap_or_default() {
-            // What answers at an address from a file may be another node's: try the next.
-            let sure = !matches!(target, Target::File(_));
+            // What answers at one of a node's addresses may be another node: try the next.
+            let sure = !matches!(target, Target::File(_) | Target::AnyOf(_));
             match door.knock().map_err(|e| e.to_string()) {
                 Ok(conn) => match greet(conn, &door, &me, sure)? {
                     Greeting::Met(met) => return Ok(*met),
@@ -115,7 +115,9 @@ fn find(target: &Target, me: &mut Party) -> Result<Result<Vec<Door>, String>, Re
             }
             Ok(Ok(vec![Door::Unix(socket.clone())]))
         }
-        Target::Tcp(all) => Ok(Ok(all.iter().copied().map(Door::Tcp).collect())),
+        Target::Tcp(all) | Target::AnyOf(all) => {
+            Ok(Ok(all.iter().copied().map(Door::Tcp).collect()))
+        }
         Target::File(path) => {
             let text = match std::fs::read_to_string(path) {
                 Ok(text) => text,

@@ -43,6 +43,7 @@ impl Listener {
             Target::Unix { socket, directory } => Listener::unix(socket, directory.as_deref(), me),
             Target::Tcp(all) => Listener::tcp(all, me),
             Target::File(path) => Listener::published(path, me),
+            Target::AnyOf(_) => Listener::free_port().map(|(listener, _)| listener),
         }
     }
 
@@ -181,7 +182,10 @@ impl Listener {
             news,
         };
         let opened = if me.several_nodes {
-            Listener::free_port().map(|(listener, all)| (listener, News::Tcp(all)))
+            Listener::free_port().and_then(|(listener, port)| {
+                let all = addresses::own().into_iter().map(|ip| (ip, port).into()).collect();
+                Ok((listener, News::Tcp(some(all)?)))
+            })
         } else {
             let mut socket = path.as_os_str().to_owned();
             socket.push(".socket");
@@ -204,7 +208,8 @@ impl Listener {
         }
     }
 
-    fn free_port() -> Result<(Self, Vec<SocketAddr>), RendezvousError> {
+    /// At every address of this node, and which port was free.
+    pub(super) fn free_port() -> Result<(Self, u16), RendezvousError> {
         let io = |e: Errno| RendezvousError::Io {
             what: "listen at the address",
             path: "tcp://[::]:0".into(),
@@ -218,16 +223,19 @@ impl Listener {
             Ok(address) => address.port(),
             Err(e) => return Err(io(e)),
         };
-        let all: Vec<SocketAddr> =
-            addresses::own().into_iter().map(|ip| (ip, port).into()).collect();
-        if all.is_empty() {
-            return Err(RendezvousError::Unresolved {
-                host: "this node".to_owned(),
-                why: "it has no address but loopback, and the job spans several nodes".to_owned(),
-            });
-        }
-        Ok((Listener { sockets: vec![socket], local: false, litter: Vec::new() }, all))
+        Ok((Listener { sockets: vec![socket], local: false, litter: Vec::new() }, port))
     }
+}
+
+/// A node that only it can reach is no place to meet on.
+fn some(all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, RendezvousError> {
+    if !all.is_empty() {
+        return Ok(all);
+    }
+    Err(RendezvousError::Unresolved {
+        host: "this node".to_owned(),
+        why: "it has no address but loopback, and the job spans several nodes".to_owned(),
+    })
 }
 
 impl Drop for Listener {

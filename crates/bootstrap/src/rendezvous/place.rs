@@ -98,6 +98,9 @@ pub(super) enum Target {
     },
     File(PathBuf),
     Tcp(Vec<SocketAddr>),
+    /// All addresses of one node, of which some may be other nodes' as well. To listen: a free
+    /// port.
+    AnyOf(Vec<SocketAddr>),
 }
 
 impl Target {
@@ -148,7 +151,7 @@ impl fmt::Display for Target {
         match self {
             Target::Unix { socket, .. } => write!(f, "unix:{}", socket.display()),
             Target::File(path) => write!(f, "file:{}", path.display()),
-            Target::Tcp(addresses) => {
+            Target::Tcp(addresses) | Target::AnyOf(addresses) => {
                 let all: Vec<String> = addresses.iter().map(|a| format!("tcp://{a}")).collect();
                 f.write_str(&all.join(" or "))
             }
