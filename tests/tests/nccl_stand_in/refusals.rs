@@ -38,7 +38,7 @@ fn macros_take_symbols_away() {
     assert!(missing.contains(&"ncclMemFree") && missing.contains(&"ncclCommWindowDeregister"));
     assert!(missing.contains(&"ncclBroadcastConfig") && !missing.contains(&"ncclCommSplit"));
     let path = stand_in(&["WITHOUT_UNIQUE_ID"]).expect("there is a compiler");
-    let why = Library::load(Some(&path), Vendor::Nccl).err().expect("it lacks what is required");
+    let why = Library::load(Some(&path), Vendor::Nccl).expect_err("it lacks what is required");
     assert!(why.to_string().contains("ncclGetUniqueId"), "{why}");
 }
 
