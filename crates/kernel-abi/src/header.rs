@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::structs::{DECLARED, LAMPORT_EMPTY, MAX_BLOCKS, MAX_THREADS, MAX_WORLD, code, step};
 
 /// The text of `kernels-common/crossover/abi.h`.
@@ -36,6 +38,12 @@ pub fn header() -> String {
         }
     }
     text
+}
+
+/// SHA-256 of the header, in hexadecimal, as manifests of kernel images hold it: images of another one
+/// would read parameters that are not there.
+pub fn digest() -> String {
+    Sha256::digest(header().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn constants() -> [(&'static str, u32); 15] {

@@ -14,5 +14,5 @@ mod header;
 mod structs;
 
 pub use arena::{Arena, Room, SLOTS};
-pub use header::header;
+pub use header::{digest, header};
 pub use structs::*;

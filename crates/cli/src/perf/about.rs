@@ -11,6 +11,7 @@ use rustix::thread::CpuSet;
 use super::beside::Beside;
 use super::case::Case;
 use super::contender::Contenders;
+use super::floors::Floors;
 use super::place::Place;
 use super::{Args, mps};
 use crate::failure::Failure;
@@ -40,6 +41,8 @@ pub(super) struct About {
     pub(super) place: Place,
     /// An MPS daemon is where this rank looks for one.
     pub(super) has_daemon: bool,
+    /// What the devices can, where it was measured; on rank 0.
+    pub(super) floors: Option<Floors>,
     /// Sizes that are not whole elements for every rank: as asked for, and as run.
     pub(super) rounded: Vec<(u64, u64)>,
 }
@@ -51,6 +54,7 @@ impl About {
         place: &Place,
         contenders: &Contenders,
         cases: &[(u64, Case)],
+        floors: Option<Floors>,
     ) -> Result<About, Failure> {
         let group = &contenders.policy;
         let contract = group.plan().contract();
@@ -72,6 +76,7 @@ impl About {
             processors: all_processors(&contenders.beside(args.op))?,
             place: place.clone(),
             has_daemon: place.wants_daemon() && mps::is_there(),
+            floors,
             rounded: rounded.filter(|(asked, run)| asked != run).collect(),
         })
     }
@@ -83,11 +88,6 @@ impl About {
             (Place::On { .. }, Mode::Eager) => EAGER,
             (Place::On { .. }, Mode::Graph) => GRAPH,
         }
-    }
-
-    /// Are ranks on devices threads of one process?
-    pub(super) fn is_one_process(&self) -> bool {
-        matches!(self.place, Place::On { one_process: true, .. })
     }
 
     /// How many devices the ranks are on.

@@ -1,6 +1,7 @@
 //! All sizes and all contenders, on one rank. Rank 0 reports.
 
 use std::io::Write;
+use std::path::Path;
 
 use crossover_core::communicator::Communicator;
 
@@ -38,9 +39,17 @@ pub(super) fn run(
     let cases: Vec<(u64, Case)> = sizes.iter().map(case).collect();
     let largest = cases.iter().map(|(_, case)| case.size()).max().unwrap_or_default();
     let stage = place.open(group)?.map(|device| Stage::new(&device, largest)).transpose()?;
+    let floors = match &stage {
+        Some(stage) => {
+            let settings = formation.settings()?;
+            let folder = settings.backends.get("ipc.kernels").map(Path::new);
+            stage.floors(group, &contenders.beside(args.op), folder, place.is_one_process())?
+        }
+        None => None,
+    };
 
     let reports = group.rank() == 0;
-    let about = About::new(args, place, &contenders, &cases)?;
+    let about = About::new(args, place, &contenders, &cases, floors)?;
     let mut out = (reports && !args.json).then(Out::new);
     if let Some(out) = &mut out {
         table::write_head(out, args, &about)?;
@@ -51,10 +60,13 @@ pub(super) fn run(
     let mut calls = 0;
     for (at, (_, case)) in cases.iter().enumerate() {
         progress.at(case.size(), (at, cases.len()));
-        let measured = rows_of(args, &contenders, stage.as_ref(), case, &mut calls)?;
+        let mut measured = rows_of(args, &contenders, stage.as_ref(), case, &mut calls)?;
+        for row in &mut measured {
+            row.floor = about.floors.and_then(|floors| floors.of_row(&row.ran, case));
+        }
         if let Some(out) = &mut out {
             for row in &measured {
-                table::write_row(out, row)?;
+                table::write_row(out, row, about.floors.is_some())?;
             }
             out.flush()?;
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::about::About;
+use super::floors::{Floors, Pair};
 use super::row::{Figures, Row};
 use super::table::average_bus_bandwidth;
 
@@ -48,6 +49,7 @@ pub(super) fn document(args: &Args, about: &About, rows: &[Row], times: [String;
         "processors": list(&about.processors),
         "facts": profile,
         "devices": devices(about),
+        "floors": about.floors.map(floors),
         "results": rows.iter().map(|row| result(args, row)).collect::<Vec<_>>(),
         "out_of_bounds": { "count": wrong, "okay": wrong == 0 },
         "average_bus_bandwidth": { "bandwidth": average_bus_bandwidth(rows), "okay": "unchecked" },
@@ -90,6 +92,7 @@ fn result(args: &Args, row: &Row) -> Value {
         "policy_pick": row.picked,
         "fastest": row.fastest,
         "astray": row.astray,
+        "floor_us": row.floor,
     })
 }
 
@@ -105,6 +108,22 @@ fn figures(figures: Figures) -> Value {
         "p99_us": times.p99,
         "max_us": times.max,
         "host_us": host,
+    })
+}
+
+fn floors(floors: Floors) -> Value {
+    let pair = |of: fn(Pair) -> f64| floors.pair.map(of);
+    json!({
+        "launch_us": floors.launch_us,
+        "empty_us": floors.empty_us,
+        "programmatic_us": floors.programmatic_us,
+        "memory_gbps": floors.memory,
+        "cached_gbps": floors.cached,
+        "cache_bytes": floors.cache,
+        "ranks_per_device": floors.ranks_per_device,
+        "trip_us": pair(|pair| pair.trip_us),
+        "copy_gbps": pair(|pair| pair.one_way),
+        "copy_both_ways_gbps": pair(|pair| pair.both_ways),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Without a launcher it starts the ranks itself, as copies of this process ([`spawn`]) or as its
 //! threads ([`threads`]). Read in this order: [`case`] (one size), [`data`] (what is sent, what must arrive), [`slot`] (the buffers),
-//! [`measure`] (right? how long?), [`device`] (the same there), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
+//! [`measure`] (right? how long?), [`device`] (the same there), [`floors`] (what nothing is faster than), [`mod@bench`] (all sizes, all contenders), [`row`], [`table`] and
 //! [`json`] (what is printed).
 
 mod about;
@@ -14,6 +14,7 @@ mod clock;
 mod contender;
 mod data;
 mod device;
+mod floors;
 mod json;
 mod measure;
 mod mps;
@@ -191,7 +192,8 @@ mod support {
     pub(super) fn emulate() {
         static INSTALLED: OnceLock<()> = OnceLock::new();
         INSTALLED.get_or_init(|| {
-            let options = Options { devices: 2, ..Options::default() };
+            // So little is copied in no time where every access is emulated.
+            let options = Options { devices: 2, l2: 16 << 10, ..Options::default() };
             crossover_device::install("emulated", Emulated::new(options));
         });
     }

@@ -75,6 +75,11 @@ impl Place {
         matches!(self, Place::On { driver, shared: true, one_process: false } if driver == "cuda")
     }
 
+    /// Are ranks on devices threads of one process?
+    pub(super) fn is_one_process(&self) -> bool {
+        matches!(self, Place::On { one_process: true, .. })
+    }
+
     /// This rank's device in a group; none on host memory.
     pub(super) fn open(&self, group: &Communicator) -> Result<Option<Device>, Failure> {
         let Place::On { driver, .. } = self else { return Ok(None) };

@@ -12,6 +12,8 @@ pub(super) struct Row {
     pub(super) ran: Vec<String>,
     /// By which rule of the policy; empty for a copy.
     pub(super) rule: String,
+    /// Microseconds that it takes at least, out of place, where that is known.
+    pub(super) floor: Option<f64>,
     /// Something else ran than what was forced.
     pub(super) astray: bool,
     /// This is what the policy picks, where rows for several targets stand side by side.
@@ -49,6 +51,7 @@ impl Row {
                 || wanted.is_some_and(|wanted| !ran.iter().all(|target| is_wanted(target, wanted))),
             ran,
             rule,
+            floor: None,
             picked: false,
             fastest: false,
         }

@@ -9,6 +9,7 @@ use crossover_policy::bytes::size_text;
 
 use super::Args;
 use super::about::About;
+use super::floors::{Floors, Pair};
 use super::place::Place;
 use super::row::{Figures, Row};
 
@@ -51,26 +52,52 @@ pub(super) fn write_head(out: &mut impl Write, args: &Args, about: &About) -> io
     if args.target == "all" {
         writeln!(out, "# * is the policy's pick, < the fastest out of place")?;
     }
+    if let Some(floors) = &about.floors {
+        write_floors(out, floors)?;
+    }
     writeln!(out, "#")?;
-    write_columns(out, about.place != Place::Host && *mode == Mode::Eager)
+    let has_host = about.place != Place::Host && *mode == Mode::Eager;
+    write_columns(out, has_host, about.floors.is_some())
 }
 
 /// What ranks are, and whether those that share a GPU run at a time or in turns.
 fn daemon(about: &About) -> &'static str {
     match (about.place.wants_daemon(), about.has_daemon) {
-        (false, _) if about.is_one_process() => ", one process",
+        (false, _) if about.place.is_one_process() => ", one process",
         (false, _) => "",
         (true, true) => " under MPS",
         (true, false) => " without MPS: ranks take turns by time slices",
     }
 }
 
-/// `has_host`: rows tell how long callers wait.
-fn write_columns(out: &mut impl Write, has_host: bool) -> io::Result<()> {
-    let [host, unit] = match has_host {
-        true => [format!("  {:>7}", "host"), format!("  {:>7}", "(us)")],
-        false => [String::new(), String::new()],
+/// What was measured of the devices, and how a row's floor is made of it.
+fn write_floors(out: &mut impl Write, floors: &Floors) -> io::Result<()> {
+    let Floors { launch_us, empty_us, programmatic_us, memory, cached, pair, .. } = floors;
+    write!(
+        out,
+        "# floors: launch {launch_us:.2} us of the host, empty kernel in a graph {empty_us:.2} us, \
+         early {programmatic_us:.2} us, memory {memory:.0} GB/s, cached {cached:.0} GB/s"
+    )?;
+    let Some(Pair { trip_us, one_way, both_ways }) = pair else { return writeln!(out) };
+    writeln!(
+        out,
+        "; ranks 0 and 1: trip {trip_us:.2} us, copy {one_way:.0} GB/s, both ways {both_ways:.0} GB/s"
+    )?;
+    writeln!(
+        out,
+        "# floor = early empty kernel + trips + bytes at the slower of link and memory, or the launch if that \
+         is more; out of place"
+    )
+}
+
+/// `has_host`: rows tell how long callers wait. `has_floor`: and what nothing is faster than.
+fn write_columns(out: &mut impl Write, has_host: bool, has_floor: bool) -> io::Result<()> {
+    let columns = |text: &[(bool, &str)]| -> String {
+        let shown = text.iter().filter(|(is_shown, _)| *is_shown);
+        shown.map(|(_, text)| format!("  {text:>7}")).collect()
     };
+    let host = columns(&[(has_host, "host"), (has_floor, "floor")]);
+    let unit = columns(&[(has_host, "(us)"), (has_floor, "(us)")]);
     // Centred over their four columns, as nccl-tests has them.
     writeln!(out, "# {:60} out-of-place {:21} in-place", "", "")?;
     write!(out, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root")?;
@@ -88,7 +115,7 @@ fn write_columns(out: &mut impl Write, has_host: bool) -> io::Result<()> {
 const TARGET: &str = "backend/algorithm";
 const TARGET_WIDTH: usize = 24;
 
-pub(super) fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
+pub(super) fn write_row(out: &mut impl Write, row: &Row, has_floor: bool) -> io::Result<()> {
     let case = &row.case;
     let (size, count, dtype) = (case.size(), case.count(), case.dtype);
     let (reduce_op, root) = (case.reduce_op_name(), case.root());
@@ -99,6 +126,10 @@ pub(super) fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
     write!(out, "  {:>7}  {:>7}", number(times.p50, 7), number(times.p99, 7))?;
     if let Some(host) = host {
         write!(out, "  {:>7}", number(host, 7))?;
+    }
+    if has_floor {
+        let floor = row.floor.map_or("-".to_owned(), |floor| number(floor, 7));
+        write!(out, "  {floor:>7}")?;
     }
     let (ran, rule, marks) = (row.ran.join("+"), or_dash(&row.rule), row.marks());
     let line = format!("  {ran:TARGET_WIDTH$}  {rule}  {marks}");

@@ -33,7 +33,7 @@ impl Driver for Emulated {
                 uuid: format!("GPU-00000000-0000-0000-0000-{ordinal:012x}"),
                 pci: format!("0000:{ordinal:02x}:00.0"),
                 multiprocessors: self.options.multiprocessors,
-                l2: 1 << 20,
+                l2: self.options.l2,
                 memory: 1 << 30,
             })
             .collect())

@@ -35,6 +35,8 @@ pub struct Options {
     pub devices: u32,
     /// Multiprocessors of each. Each holds one block at a time, says the driver; more run all the same.
     pub multiprocessors: u32,
+    /// Bytes of the last cache that each tells of.
+    pub l2: u64,
     /// Another one is another schedule.
     pub seed: u64,
     /// A kernel hangs if no kernel of the process makes progress for so long. Longer than a kernel's
@@ -49,6 +51,7 @@ impl Default for Options {
         Options {
             devices: 8,
             multiprocessors: 8,
+            l2: 1 << 20,
             seed: 1,
             hang: Duration::from_secs(60),
             allocations: Allocations::Legacy,

@@ -1,10 +1,13 @@
 //! Calls on a device: one size, of one or several groups in turn.
 //!
-//! Read [`slot`] (the buffers), then [`trial`] (one group's calls: right? how long?).
+//! Read [`slot`] (the buffers), then [`trial`] (one group's calls: right? how long?); [`mod@floor`] is what nothing
+//! can be faster than.
 
+mod floor;
 mod slot;
 mod trial;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crossover_core::communicator::{CommitError, Communicator};
@@ -14,6 +17,7 @@ use crossover_device::stream::{Event, Stream};
 
 use super::beside::Beside;
 use super::case::Case;
+use super::floors::Floors;
 use super::measure::{Measured, Placed, SMALL, affordable, calls_by_target, measured};
 use super::slot::Placement;
 use crate::failure::Failure;
@@ -58,6 +62,18 @@ impl Stage {
             begun: Event::new(device)?,
             ended: Event::new(device)?,
         })
+    }
+
+    /// Measures what the ranks' devices can, by kernels in `folder` or beside the program: on rank 0,
+    /// if all ranks have what it takes. Collective.
+    pub(super) fn floors(
+        &self,
+        group: &Communicator,
+        beside: &Beside<'_>,
+        folder: Option<&Path>,
+        one_process: bool,
+    ) -> Result<Option<Floors>, Failure> {
+        floor::measure(self, group, beside, folder, one_process)
     }
 
     /// Measures each group, on all ranks together. `calls` numbers the calls so that each has new

@@ -92,17 +92,45 @@ fn the_whole_program_runs_on_a_device() {
     }
 }
 
+/// A folder with the kernels for this processor, if they are built.
+fn kernels() -> Option<tempfile::TempDir> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels/host");
+    if !built.join("manifest.json").exists() {
+        crate::out::note("skipped: it needs kernels for this processor: cargo xtask kernels host");
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink(&built, folder.path().join("emulated")).expect("a link");
+    Some(folder)
+}
+
+#[test]
+fn what_a_device_can_is_measured_where_there_are_kernels() {
+    let (_, place, formation) = alone(&["all_reduce", "-n", "1"]);
+    let group = formation.form(None).expect("a group of one");
+    let host = formation.form_on_host().expect("a group of one");
+    let beside = Beside::new(&host, Op::AllReduce);
+    let device = place.open(&group).expect("a device").expect("a device");
+    let stage = Stage::new(&device, 8).expect("memory");
+    let measure = |folder: &Path| stage.floors(&group, &beside, Some(folder), false);
+    let nowhere = tempfile::tempdir().expect("a folder");
+    assert_eq!(measure(nowhere.path()).expect("it is said, and no failure"), None);
+
+    let Some(folder) = kernels() else { return };
+    let floors = measure(folder.path()).expect("measured").expect("there are kernels");
+    let Floors { launch_us, empty_us, programmatic_us, memory, cached, pair, .. } = floors;
+    for figure in [launch_us, empty_us, programmatic_us, memory, cached] {
+        assert!(figure > 0.0, "{floors:?}");
+    }
+    assert_eq!(pair, None, "there is nobody to send to");
+    assert_eq!((floors.cache, floors.ranks_per_device), (16 << 10, 1));
+}
+
 /// Threads are the ranks, on one device: the kernels themselves, every element checked after graphs, by
 /// two algorithms in turn, and after batches.
 #[test]
 fn ranks_on_one_device_are_measured_in_turn() {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels/host");
-    if !built.join("manifest.json").exists() {
-        crate::out::note("skipped: it needs kernels for this processor: cargo xtask kernels host");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::os::unix::fs::symlink(&built, folder.path().join("emulated")).expect("a link");
+    let Some(folder) = kernels() else { return };
     let policy = folder.path().join("policy.toml");
     let text = "schema = 1\n[rule.all]\nchain = [{ use = \"ipc\" }]\n";
     std::fs::write(&policy, text).expect("a file");

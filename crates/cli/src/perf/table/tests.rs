@@ -25,6 +25,7 @@ fn row(size: u64) -> Row {
         in_place: figures,
         ran: vec!["host/one_shot".to_owned()],
         rule: "a-rule".to_owned(),
+        floor: None,
         astray: false,
         picked: true,
         fastest: true,
@@ -33,14 +34,14 @@ fn row(size: u64) -> Row {
 
 fn written(row: &Row) -> String {
     let mut line = Vec::new();
-    write_row(&mut line, row).expect("memory takes it");
+    write_row(&mut line, row, row.floor.is_some()).expect("memory takes it");
     String::from_utf8(line).expect("text")
 }
 
 #[test]
 fn the_first_thirteen_columns_are_those_of_nccl_tests() {
     let mut heading = Vec::new();
-    write_columns(&mut heading, false).expect("memory takes it");
+    write_columns(&mut heading, false, false).expect("memory takes it");
     let heading = String::from_utf8(heading).expect("text");
     let lines: Vec<&str> = heading.lines().collect();
     assert_eq!(lines[0], NCCL_TESTS_GROUPS);
@@ -67,16 +68,18 @@ fn a_row_stands_under_its_heading() {
 }
 
 #[test]
-fn what_callers_wait_has_a_column_on_devices() {
+fn what_callers_wait_and_what_nothing_is_faster_than_have_columns_on_devices() {
     let mut heading = Vec::new();
-    write_columns(&mut heading, true).expect("memory takes it");
+    write_columns(&mut heading, true, true).expect("memory takes it");
     let heading = String::from_utf8(heading).expect("text");
     let end = heading.lines().nth(1).and_then(|line| line.find("host")).expect("a column") + 4;
     let mut row = row(8);
-    row.out_of_place.host = Some(2.345);
+    row.out_of_place.host = Some(2.25);
+    row.floor = Some(1.5);
     let line = written(&row);
-    assert!(line[..end].ends_with(" 2.35") || line[..end].ends_with(" 2.34"), "{line}");
-    assert!(line[end..].starts_with("  host/one_shot"), "{line}");
+    assert!(line[..end].ends_with(" 2.25"), "{line}");
+    assert!(line[end..].starts_with("     1.50  host/one_shot"), "{line}");
+    assert!(heading.lines().nth(1).is_some_and(|line| line[end..].starts_with("    floor  back")));
 }
 
 #[test]
