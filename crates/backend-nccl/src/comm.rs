@@ -45,6 +45,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Between looks at what has been begun, where calls do not block.
 const LOOK: Duration = Duration::from_micros(50);
 
+/// What became of a call that was not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tried<R> {
+    /// Another thread is in a call of the communicator.
+    Busy,
+    /// The communicator has ended.
+    Ended,
+    /// It was made.
+    Done(R),
+}
+
 /// What a group joins by.
 pub(crate) struct Ticket {
     pub(crate) id: UniqueId,
@@ -102,8 +113,7 @@ impl Comm {
         let (state, inside) = (AtomicU8::new(OPEN), Mutex::new(()));
         let refused = |text| StepError::new(Failed { call: "ncclCommInitRankConfig", text });
         if raw.is_null() {
-            let none = std::ptr::null_mut();
-            return Err(refused(words(&library, none, status)));
+            return Err(refused(words(&library, status)));
         }
         let comm = Comm { library, raw: Raw(raw), state, inside, deadline };
         match comm.awaited(status) {
@@ -146,21 +156,29 @@ impl Comm {
         }
     }
 
-    /// What has gone wrong since, on this rank or as far as it knows. Never waits: a call that is
-    /// in the library has the say.
-    pub(crate) fn error(&self) -> Option<Failed> {
+    /// Likewise, without waiting for another thread's call.
+    pub(crate) fn try_with<R>(&self, call: impl FnOnce(&Library, layout::Comm) -> R) -> Tried<R> {
         let _inside = match self.inside.try_lock() {
             Ok(inside) => inside,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::WouldBlock) => return Tried::Busy,
         };
-        if self.state.load(Acquire) != OPEN {
-            return None;
+        match self.state.load(Acquire) {
+            OPEN => Tried::Done(call(&self.library, self.raw.0)),
+            _ => Tried::Ended,
         }
+    }
+
+    /// What has gone wrong since, on this rank or as far as it knows. Never waits: a call that is
+    /// in the library has the say.
+    pub(crate) fn error(&self) -> Option<Failed> {
         let call = "ncclCommGetAsyncError";
-        match self.async_error() {
-            Ok(Status::SUCCESS | Status::IN_PROGRESS) => None,
-            Ok(status) | Err(status) => Some(Failed { call, text: self.words(status) }),
+        match self.try_with(|_, _| self.async_error()) {
+            Tried::Busy | Tried::Ended => None,
+            Tried::Done(Ok(Status::SUCCESS | Status::IN_PROGRESS)) => None,
+            Tried::Done(Ok(status) | Err(status)) => {
+                Some(Failed { call, text: self.words(status) })
+            }
         }
     }
 
@@ -203,16 +221,13 @@ impl Comm {
         let status = unsafe { (self.library.calls.comm_destroy)(self.raw.0) };
         match status.is_success() {
             true => Ok(()),
-            false => Err(Failed {
-                call: "ncclCommDestroy",
-                text: words(&self.library, std::ptr::null_mut(), status),
-            }),
+            false => Err(Failed { call: "ncclCommDestroy", text: words(&self.library, status) }),
         }
     }
 
     /// A status in the library's words, with what it says of it beside.
     pub(crate) fn words(&self, status: Status) -> String {
-        words(&self.library, self.raw.0, status)
+        words(&self.library, status)
     }
 
     /// The status of what was begun, once it is done; for calls that block, at once.
@@ -262,16 +277,18 @@ fn abort(library: &Library, raw: Raw) {
     // SAFETY: it is there, and ended by this alone: callers have marked it.
     let status = unsafe { (library.calls.comm_abort)(raw.0) };
     if !status.is_success() {
-        let text = words(library, std::ptr::null_mut(), status);
+        let text = words(library, status);
         tracing::warn!("a communicator could not be aborted: {text}");
     }
 }
 
-fn words(library: &Library, comm: layout::Comm, status: Status) -> String {
+/// Asked of no communicator: it may have ended meanwhile.
+fn words(library: &Library, status: Status) -> String {
     // SAFETY: a status that the library gave; its text lives as long as the library.
     let text = unsafe { text((library.calls.get_error_string)(status)) };
-    // SAFETY: the communicator is there, or null, which asks for this process's last error.
-    let last = library.optional.get_last_error.map(|f| unsafe { text_of(f(comm)) });
+    let nobody = std::ptr::null_mut();
+    // SAFETY: null asks for the last warning of all.
+    let last = library.optional.get_last_error.map(|f| unsafe { text_of(f(nobody)) });
     match last.filter(|last| !last.is_empty() && *last != text) {
         Some(last) => format!("{text} ({last})"),
         None => text,

@@ -112,7 +112,7 @@ impl Session for NcclSession {
         let closed = within(shared.deadline, "ncclCommFinalize", move || {
             let device = &closing.maker.device;
             device.make_current().map_err(StepError::new)?;
-            let deregistered = closing.windows.as_ref().map(|w| w.deregister(&closing.comm));
+            let deregistered = closing.windows.as_ref().map(|w| w.deregister());
             let closed = closing.comm.close();
             let both = deregistered.unwrap_or(Ok(())).and(closed);
             Ok(both.map_err(StepError::new)?)

@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_bootstrap::liveness::{self, Alive, Liveness};
 use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepError};
@@ -25,7 +25,7 @@ use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
 use crate::session::NcclSession;
 use crate::watch::{self, Bell, Last, Shared};
-use crate::window::{self, Windows};
+use crate::window::{self, Outcome, Windows};
 use crate::{settings, sharing, trial};
 
 /// Backend `nccl`, before it is bound to a group.
@@ -52,7 +52,7 @@ impl Backend for Nccl {
         let opened = withhold_pins(setup, opened)?;
         let config = sharing::config(facts.ranks_per_unit());
         let joined = join(setup, opened, config)?;
-        let (windows, joined) = open_windows(setup, facts, joined, room)?;
+        let (windows, joined) = open_windows(setup, facts, joined, room, config)?;
         let proven = prove(setup, joined, windows)?;
         let node = meet_on_node(setup, facts)?;
         let session = setup.step("watch its calls", proven.zip(node), begin)?;
@@ -152,6 +152,7 @@ pub(crate) struct Joined {
     pub(crate) device: Device,
     pub(crate) rank: u32,
     pub(crate) world: u32,
+    /// Of each step of the set-up.
     pub(crate) deadline: Duration,
 }
 
@@ -176,9 +177,12 @@ fn join(
         let bytes = id.ok_or_else(|| StepError::new("rank 0 sent no id"))?;
         let bytes = bytes.try_into().map_err(|_| StepError::new("rank 0 sent no whole id"))?;
         let id = UniqueId::from_bytes(bytes);
-        let (rank, world, deadline) = (here.rank(), here.world(), here.settings().call_deadline);
+        let (rank, world) = (here.rank(), here.world());
+        let call_deadline = here.settings().call_deadline;
+        // A rank that failed at once has voted, and waits for those that wait here.
+        let deadline = call_deadline.min(here.patience() / 2);
         let Opened { device, library } = opened;
-        let ticket = Ticket { id, rank, world, config, deadline };
+        let ticket = Ticket { id, rank, world, config, deadline: call_deadline };
         let on = device.clone();
         let what = "ncclCommInitRankConfig";
         let comm = within(deadline, what, move || Ok(Comm::join(library, &on, ticket)?));
@@ -198,7 +202,7 @@ fn draw_id(library: &Library) -> Result<Vec<u8>, StepError> {
 }
 
 /// Every rank keeps what it has, or the rank that is to blame says why not.
-fn all_well<T: 'static>(
+pub(crate) fn all_well<T: 'static>(
     setup: &mut Setup<'_>,
     what: &str,
     mine: Local<Result<T, Fared>>,
@@ -219,27 +223,44 @@ fn all_well<T: 'static>(
     setup.step(what, mine, |_, mine| mine.ok_or_else(|| StepError::new("it is not there")))
 }
 
-/// The windows, where the group is one for which the library has symmetric kernels.
+/// The windows, where the group is one for which the library has symmetric kernels, and the
+/// communicator that calls are made of.
 fn open_windows<'g>(
     setup: &mut Setup<'g>,
     facts: &GroupFacts,
     joined: Local<Joined>,
     room: Agreed<'g, u64>,
+    config: Config,
 ) -> Result<(Local<Option<Windows>>, Local<Joined>), SetupError> {
+    let none = || Local::new(None);
     let symmetric = DESCRIPTOR.algorithms.iter().find(|a| a.name == SYMMETRIC);
     let refused = symmetric.and_then(|a| a.eligibility.failing_group(facts.profile()));
     if refused.is_some() {
-        return Ok((Local::new(None), joined));
+        return Ok((none(), joined));
     }
     if *room.get() == 0 {
         setup.without(SYMMETRIC, room.map(|_| "nccl.window is 0".to_owned()));
-        return Ok((Local::new(None), joined));
+        return Ok((none(), joined));
     }
     let (lent, joined) = joined.map(|joined| (joined.clone(), joined)).unzip();
-    let windows = window::set_up(setup, lent, room)?;
-    setup.limit(SYMMETRIC, room);
-    Ok((windows, joined))
+    match window::set_up(setup, lent, room)? {
+        Outcome::Had(windows) => {
+            setup.limit(SYMMETRIC, room);
+            Ok((windows.map(Some), joined))
+        }
+        Outcome::Without => Ok((none(), joined)),
+        Outcome::Spoiled => {
+            let opened = joined.map(|joined| {
+                let library = Arc::clone(joined.library());
+                Opened { device: joined.device, library }
+            });
+            Ok((none(), join(setup, opened, config)?))
+        }
+    }
 }
+
+/// From when calls have noticed that they are late until they have told.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// All that a session is made of, and is proven to work.
 struct Proven {
@@ -260,15 +281,17 @@ fn prove(
         .zip(windows)
         .map(move |(joined, windows)| {
             let comm = Arc::clone(&joined.comm);
-            // The calls have a deadline of their own. This one is for a call that stays inside the
-            // library, of which there is one more than the deadline has time for.
-            let outcome = within(2 * joined.deadline, "a first call", move || {
+            // The calls look at the deadline themselves. This is for one that stays inside the
+            // library.
+            let deadline = joined.deadline + GRACE;
+            let outcome = within(deadline, "a first call", move || {
                 let Joined { ref device, rank, world, .. } = joined;
                 device.make_current().map_err(StepError::new)?;
+                let until = Instant::now() + joined.deadline;
                 let maker = Maker::new(device.clone(), rank, world).map_err(StepError::new)?;
-                trial::run(&joined, &maker, None, nonce)?;
+                trial::run(&joined, &maker, None, nonce, until)?;
                 if let Some(windows) = &windows {
-                    trial::run(&joined, &maker, Some(windows), !nonce)?;
+                    trial::run(&joined, &maker, Some(windows), !nonce, until)?;
                 }
                 Ok(Proven { joined, maker, windows })
             });
@@ -337,7 +360,7 @@ fn begin(
 ) -> Result<NcclSession, StepError> {
     let Proven { joined, maker, windows } = proven;
     let (board, liveness) = node.map(|node| (node.board, node.liveness)).unzip();
-    let Joined { comm, device, deadline, .. } = joined;
+    let Joined { comm, device, .. } = joined;
     let shared = Arc::new(Shared {
         comm,
         ends: Arc::new(Ends::new(here.rank(), board)),
@@ -347,7 +370,7 @@ fn begin(
         windows,
         behind: Event::new(&device).map_err(StepError::new)?,
         last: Last::new(),
-        deadline,
+        deadline: here.settings().call_deadline,
         probe: Stream::new(&device).map_err(StepError::new)?,
     });
     let watch = watch::start(&shared).map_err(|e| StepError(format!("no thread: {e}")))?;

@@ -1,19 +1,20 @@
 //! Memory that the library's symmetric kernels may use: registered with it on all ranks, at the
 //! same offset. Calls of `nccl/symmetric` are copied in and out by their stream.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use crossover_core::agreement::{Agreed, Local, Setup, SetupError, StepError};
+use crossover_core::agreement::{Agreed, Local, Setup, SetupError};
 use crossover_core::call::{Op, Split};
 use crossover_device::device::Device;
 use crossover_nccl_sys::Library;
-use crossover_nccl_sys::layout::{self, WINDOW_COLLECTIVE_SYMMETRIC};
+use crossover_nccl_sys::layout::{self, Status, WINDOW_COLLECTIVE_SYMMETRIC};
 
 use crate::aside::{Fared, blamed, within};
 use crate::calls::{Made, Maker, Trouble};
-use crate::comm::{Comm, Failed};
+use crate::comm::{Comm, Failed, Tried};
 use crate::eligibility::SYMMETRIC;
-use crate::setup::Joined;
+use crate::setup::{Joined, all_well};
 
 /// One window for inputs and one for results. Two allocations: before 2.31.2, windows carved from
 /// one corrupt data (NVIDIA/nccl#2198).
@@ -23,8 +24,9 @@ pub(crate) struct Windows {
 }
 
 struct Window {
-    memory: Memory,
-    window: Handle,
+    comm: Arc<Comm>,
+    handle: Handle,
+    memory: ManuallyDrop<Memory>,
 }
 
 /// Memory of the library's, freed when dropped; a window over it has ended by then, with its
@@ -44,13 +46,24 @@ unsafe impl Send for Handle {}
 // SAFETY: likewise.
 unsafe impl Sync for Handle {}
 
+/// What came of windows.
+pub(crate) enum Outcome {
+    /// Every rank has them.
+    Had(Local<Windows>),
+    /// No rank has, and nothing else is the worse for it.
+    Without,
+    /// No rank has, and the communicator is of no use any more: the library may take a failed
+    /// registration for the communicator's own failure.
+    Spoiled,
+}
+
 /// Allocates and registers, on every rank or on none: then the algorithm is withheld with the
 /// reason. `bytes` is the most input of a call; the caller has made sure that it is the same on all.
 pub(crate) fn set_up<'g>(
     setup: &mut Setup<'g>,
     joined: Local<Joined>,
     bytes: Agreed<'g, u64>,
-) -> Result<Local<Option<Windows>>, SetupError> {
+) -> Result<Outcome, SetupError> {
     let (world, bytes) = (u64::from(setup.world()), *bytes.get());
     let made = joined.map(move |joined| {
         let input = Memory::new(&joined, bytes);
@@ -58,46 +71,61 @@ pub(crate) fn set_up<'g>(
         (both.map_err(Fared::Failed), joined)
     });
     let (made, joined) = made.unzip();
-    let Some(made) = everywhere(setup, "allocate windows", made)? else { return Ok(none()) };
-    let registered = made.zip(joined).map(|((input, output), joined)| {
-        let deadline = joined.deadline;
-        // It waits for all ranks.
-        within(deadline, "ncclCommWindowRegister", move || {
-            let register = |memory| Window::new(memory, &joined).map_err(Fared::Failed);
-            Ok(Windows { input: register(input)?, output: register(output)? })
-        })
+    let Some(made) = everywhere(setup, "allocate windows", made)? else {
+        return Ok(Outcome::Without);
+    };
+    let (input, output) = made.unzip();
+    // One by one: a rank that fails with the first would not come to the second, where others wait.
+    let (lent, joined) = joined.map(|joined| (joined.clone(), joined)).unzip();
+    let input = input.zip(lent).map(register);
+    let Some(input) = everywhere(setup, "register windows", input)? else {
+        return Ok(Outcome::Spoiled);
+    };
+    let output = output.zip(joined).map(register);
+    let Some(output) = everywhere(setup, "register windows", output)? else {
+        return Ok(Outcome::Spoiled);
+    };
+    let windows = input.zip(output).map(|(input, output)| {
+        // The library says yes, and gives none, where it has no use for them.
+        match input.handle.0.is_null() || output.handle.0.is_null() {
+            true => Err(Fared::Failed("the library has no windows on this system".to_owned())),
+            false => Ok(Windows { input, output }),
+        }
     });
-    let windows = everywhere(setup, "register windows", registered)?;
-    Ok(windows.map_or_else(none, |windows| windows.map(Some)))
+    let windows = everywhere(setup, "have windows", windows)?;
+    Ok(windows.map_or(Outcome::Without, Outcome::Had))
 }
 
-fn none() -> Local<Option<Windows>> {
-    Local::new(None)
+/// The library waits for all ranks.
+fn register((memory, joined): (Memory, Joined)) -> Result<Window, Fared> {
+    within(joined.deadline, "ncclCommWindowRegister", move || {
+        Window::new(memory, &joined).map_err(Fared::Failed)
+    })
 }
 
-/// What every rank has, if every rank has it.
-fn everywhere<'g, T: 'static>(
-    setup: &mut Setup<'g>,
+/// What every rank has, if every rank has it; else the algorithm is withheld. If some rank is still
+/// inside the library, no other call of the communicator can be made, and the backend is lost.
+fn everywhere<T: 'static>(
+    setup: &mut Setup<'_>,
     what: &str,
     mine: Local<Result<T, Fared>>,
 ) -> Result<Option<Local<T>>, SetupError> {
     let (fared, mine) = mine
-        .map(|mine| match mine {
-            Ok(made) => (Fared::Well, Some(made)),
-            Err(why) => (why, None),
+        .map(|mine| match &mine {
+            Ok(_) => (Fared::Well, mine),
+            Err(why) => (why.clone(), mine),
         })
         .unzip();
-    let all = setup.exchange(what, fared, |_, fared| Ok(fared))?;
+    let all = setup.exchange(&format!("tell whether it could {what}"), fared, |_, f| Ok(f))?;
+    let is_stuck = all.get().iter().any(|fared| matches!(fared, Fared::Late(_)));
     let why = all.map(|all| {
         blamed(&all).map(|(rank, why)| format!("rank {rank} could not have windows: {why}"))
     });
-    if why.get().is_some() {
+    if why.get().is_some() && !is_stuck {
         setup.without(SYMMETRIC, why.map(Option::unwrap_or_default));
         return Ok(None);
     }
-    let mine =
-        setup.step(what, mine, |_, mine| mine.ok_or_else(|| StepError::new("it is gone")))?;
-    Ok(Some(mine))
+    all_well(setup, what, mine).map(Some)
 }
 
 impl Windows {
@@ -141,15 +169,12 @@ impl Windows {
     }
 
     /// Takes the windows back from the library, before the communicator ends.
-    pub(crate) fn deregister(&self, comm: &Comm) -> Result<(), Failed> {
+    pub(crate) fn deregister(&self) -> Result<(), Failed> {
         for window in [&self.input, &self.output] {
-            let deregister = comm.library.optional.comm_window_deregister;
-            let call = "ncclCommWindowDeregister";
-            let status = comm.with(|_, raw| {
-                // SAFETY: a window of this communicator, which is there.
-                deregister.map(|f| unsafe { f(raw, window.window.0) })
-            });
-            if let Some(status) = status.flatten().filter(|status| !status.is_success()) {
+            let comm = &window.comm;
+            let status = comm.with(|library, raw| window.deregister(library, raw));
+            if let Some(status) = status.filter(|status| !status.is_success()) {
+                let call = "ncclCommWindowDeregister";
                 return Err(Failed { call, text: comm.words(status) });
             }
         }
@@ -169,10 +194,28 @@ impl Window {
             Ok(unsafe { register(raw, start, bytes, place, WINDOW_COLLECTIVE_SYMMETRIC) })
         });
         registered.map_err(|failed| failed.to_string())?;
-        if window.is_null() {
-            return Err("the library has no windows on this system".to_owned());
+        let (comm, handle) = (Arc::clone(&joined.comm), Handle(window));
+        Ok(Window { comm, handle, memory: ManuallyDrop::new(memory) })
+    }
+
+    fn deregister(&self, library: &Library, comm: layout::Comm) -> Status {
+        match library.optional.comm_window_deregister.filter(|_| !self.handle.0.is_null()) {
+            // SAFETY: a window of this communicator, which is there.
+            Some(deregister) => unsafe { deregister(comm, self.handle.0) },
+            None => Status::SUCCESS,
         }
-        Ok(Window { memory, window: Handle(window) })
+    }
+}
+
+impl Drop for Window {
+    /// The memory is given back once the library has no use for it: the window has ended, or the
+    /// communicator has. What a call is in the middle of using stays.
+    fn drop(&mut self) {
+        let ended = self.comm.try_with(|library, raw| self.deregister(library, raw));
+        if ended != Tried::Busy {
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
     }
 }
 
