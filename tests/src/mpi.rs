@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::groups::Seat;
+use crate::groups::{self, Plan, Seat};
 
 /// Says to a rank where the ranks meet.
-const FOLDER: &str = "CROSSOVER_TEST_MPI";
+const FOLDER: &str = "TESTS_OF_MPI_MEET";
 /// What `cargo xtask mpi` fetches.
 const LIBRARY: &str = "target/toolchains/mpich-5.0.2";
 /// How long a launcher may take.
@@ -36,6 +36,8 @@ pub fn library() -> Option<PathBuf> {
 /// If a rank fails, or all take too long.
 pub fn ranks(name: &str, count: u32, body: impl FnOnce()) {
     if taken() {
+        // All that were started begin with MPI, or none can.
+        groups::run(count, &Plan::forcing("mpi"), |_| ());
         return body();
     }
     let Some(library) = library() else { return };

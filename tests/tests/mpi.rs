@@ -1,6 +1,18 @@
 //! Backend `mpi` over a real MPI library, its ranks processes that the library's launcher started, on
 //! what their reports say are two nodes.
 
+use std::time::{Duration, Instant};
+
+use crossover_core::call::{Dtype, Op, ReduceOp};
+use crossover_core::communicator::Communicator;
+use crossover_core::facts::RankReport;
+use crossover_tests::conformance::Case;
+use crossover_tests::groups::{self, Plan};
+use crossover_tests::mpi::{self, Job, tell};
+
+#[path = "mpi/hosts.rs"]
+mod hosts;
+
 /// The suite's tests, each with as many ranks as its largest group has.
 macro_rules! suite {
     ($($module:ident => $target:literal),+: $tests:tt) => {
@@ -38,5 +50,127 @@ suite! {
         counters_and_explain_tell_what_ran: 2,
         an_abort_ends_every_wait: 3,
         a_dropped_rank_is_named: 3,
+    }
+}
+
+/// A rank that lives and does not come is named when the deadline has passed, and not before.
+#[test]
+fn a_late_rank_is_named() {
+    mpi::ranks("a_late_rank_is_named", 3, || {
+        let deadline = Duration::from_secs(1);
+        groups::run(3, &Plan::forcing("mpi").deadline(deadline), |comm| {
+            comm.all_reduce_in_place(&mut [1f32; 8], ReduceOp::Sum).expect("all are here");
+            let start = Instant::now();
+            if comm.rank() == 0 {
+                std::thread::sleep(deadline * 3);
+                let late = comm.all_reduce_in_place(&mut [1f32; 8], ReduceOp::Sum);
+                assert!(late.is_err(), "the others have given up: {late:?}");
+                return;
+            }
+            let error = comm.all_reduce_in_place(&mut [1f32; 8], ReduceOp::Sum).expect_err("late");
+            assert!(error.to_string().contains("still waiting for rank 0 after 1.0s"), "{error}");
+            // The first to give up tells the other, which may have waited a little less.
+            let waited = start.elapsed();
+            assert!(waited > deadline / 2 && waited < deadline * 3, "{waited:?}");
+        });
+    });
+}
+
+/// A rank whose process ends in the middle of a call is named at once, whatever the deadline.
+#[test]
+fn a_dead_rank_is_named() {
+    const NAME: &str = "a_dead_rank_is_named";
+    if mpi::taken() {
+        groups::run(3, &Plan::forcing("mpi"), |comm| {
+            // More than a message: peers are in a collective of MPI's when the rank is gone.
+            let mut data = vec![1f32; 1 << 20];
+            for _ in 0..3 {
+                comm.all_reduce_in_place(&mut data, ReduceOp::Sum).expect("all are here");
+            }
+            if comm.rank() == 2 {
+                std::process::abort();
+            }
+            let start = Instant::now();
+            let error = comm.all_reduce_in_place(&mut data, ReduceOp::Sum).expect_err("dead");
+            let told = mpi::folder().expect("a rank has one").join(format!("told-{}", comm.rank()));
+            std::fs::write(told, format!("{:?} {error}", start.elapsed())).expect("it is told");
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+        });
+        return;
+    }
+    let Some(library) = mpi::library() else { return };
+    let folder = tempfile::tempdir().expect("a folder to meet in");
+    let ended = Job::new(&library, folder.path(), NAME).run(&["-n", "3"]);
+    for rank in [0, 1] {
+        let told = std::fs::read_to_string(folder.path().join(format!("told-{rank}")));
+        let told = told.unwrap_or_else(|_| panic!("rank {rank} has told nothing: {ended:#?}"));
+        assert!(told.contains("rank 2 was lost: its process ended"), "{told}");
+    }
+}
+
+/// Two groups of the same ranks, each with a thread of its own.
+#[test]
+fn groups_do_not_meet_each_other() {
+    mpi::ranks("groups_do_not_meet_each_other", 3, || {
+        let calls = |comm: &Communicator, first: u64| {
+            for seed in first..first + 60 {
+                Case::new(Op::AllReduce, Dtype::I32, 1 + (seed as usize * 7919) % 9000, seed)
+                    .check(comm);
+            }
+        };
+        groups::run(3, &Plan::forcing("mpi/two_shot"), |one| {
+            groups::run(3, &Plan::forcing("mpi/one_shot"), |other| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| calls(one, 0));
+                    scope.spawn(|| calls(other, 1000));
+                });
+                other.close().expect("all close");
+            });
+            one.close().expect("all close");
+        });
+    });
+}
+
+/// Ranks that no launcher of MPI has started, here threads of one process, are told which.
+#[test]
+fn ranks_need_a_launcher() {
+    let Some(library) = mpi::library() else { return };
+    let library = library.join("lib/libmpi_abi.so.1");
+    let why = refused(&library.display().to_string());
+    assert!(why.contains("rank 0 is in a world of 1 by MPI, and the group has 2"), "{why}");
+    assert!(why.contains("mpiexec -n"), "{why}");
+}
+
+/// Without a library the group says what was tried.
+#[test]
+fn a_missing_library_is_told() {
+    let why = refused("/nowhere/libmpi_abi.so.1");
+    assert!(why.contains("/nowhere/libmpi_abi.so.1") && why.contains("mpi.library"), "{why}");
+}
+
+/// Why two threads, on two nodes by their reports, cannot have backend `mpi`.
+fn refused(library: &str) -> String {
+    let plan = Plan::forcing("mpi").set("mpi.library", library);
+    let errors = groups::on_channels(2, Duration::from_secs(60), |boot| {
+        let report = RankReport { node: format!("node {}", boot.rank()), ..groups::report() };
+        let formed = Communicator::form(boot, &plan.registry, &plan.policy, report, &plan.settings);
+        formed.err().expect("no group forms").to_string()
+    });
+    assert_eq!(errors[0], errors[1]);
+    errors[0].clone()
+}
+
+/// The shipped policy has MPI serve a group on two hosts, which are two network namespaces.
+#[test]
+fn two_hosts() {
+    const NAME: &str = "two_hosts";
+    if mpi::folder().is_some() {
+        return hosts::rank();
+    }
+    let Some(library) = mpi::library() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    match hosts::Hosts::new(folder.path()) {
+        Ok(hosts) => hosts.run(&library, folder.path(), NAME),
+        Err(why) => tell(&format!("skipped: two network namespaces cannot be had: {why}")),
     }
 }

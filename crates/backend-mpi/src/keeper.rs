@@ -14,7 +14,7 @@ use crate::library::Library;
 use crate::library::layout::{Comm, Errhandler, SUCCESS, THREAD_MULTIPLE};
 
 /// How long a process that ends waits for the others to end as well.
-const GOODBYE: Duration = Duration::from_secs(30);
+const GOODBYE: Duration = Duration::from_secs(10);
 
 /// Has an operation of MPI been given up? MPI would wait for it at its end.
 static ABANDONED: AtomicBool = AtomicBool::new(false);
@@ -65,7 +65,7 @@ fn jobs() -> Result<&'static Mutex<Sender<Job>>, String> {
     jobs.as_ref().map_err(Clone::clone)
 }
 
-/// Something of MPI's will never complete: the process ends without it.
+/// Something of MPI's will never complete here or at a peer: the process ends without MPI's end.
 pub(crate) fn abandon() {
     ABANDONED.store(true, Release);
 }
@@ -76,7 +76,11 @@ pub(crate) fn abandon() {
 ///
 /// MPI cannot be had, or not by several threads.
 pub(crate) fn begin(library: &'static Library, deadline: Duration) -> Result<Place, String> {
-    run("MPI_Init_thread", deadline, move || begin_here(library))
+    run("MPI_Init_thread", deadline, move || begin_here(library)).map_err(|why| {
+        let wanted =
+            "all that the launcher has started begin together: let them form a group of all first";
+        if why.contains("has not returned") { format!("{why}; {wanted}") } else { why }
+    })
 }
 
 fn begin_here(library: &'static Library) -> Result<Place, String> {

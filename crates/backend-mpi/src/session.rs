@@ -75,6 +75,7 @@ impl MpiSession {
     /// Tells the peers, or says what ended the group before.
     #[cold]
     fn settle(&self, error: EnqueueError) -> EnqueueError {
+        keeper::abandon();
         let verdict = match (&error, Verdict::of(&error)) {
             (_, Some(verdict)) => verdict,
             (EnqueueError::Aborted { .. }, None) => return error,
@@ -98,6 +99,7 @@ struct MpiAbort(Arc<Watch>);
 
 impl Abort for MpiAbort {
     fn abort(&self, reason: &str) {
+        keeper::abandon();
         self.0.end(Verdict::aborted(self.0.rank(), reason));
     }
 }

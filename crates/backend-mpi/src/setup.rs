@@ -21,6 +21,8 @@ use crate::settings;
 use crate::staging::Staging;
 use crate::watch::{self, Party, Watch};
 
+/// To begin with a library takes seconds where processors are few, whatever a call may take.
+const LEAST_PATIENCE: Duration = Duration::from_secs(10);
 /// A step that waits for peers ends before they think that this rank is gone.
 const MOST_PATIENCE: Duration = Duration::from_secs(20);
 /// Tags of messages are at least up to this one.
@@ -103,7 +105,7 @@ fn nothing() -> Local<()> {
 }
 
 fn patience(here: &Here<'_>) -> Duration {
-    here.settings().call_deadline.min(MOST_PATIENCE)
+    here.settings().call_deadline.clamp(LEAST_PATIENCE, MOST_PATIENCE)
 }
 
 /// Pointers of devices would be read as the host's.

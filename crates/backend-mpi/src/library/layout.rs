@@ -86,3 +86,6 @@ pub(crate) const THREAD_MULTIPLE: c_int = 4096; // size: none, a level
 pub(crate) const MAX_ERROR_STRING: usize = 512;
 /// Room for the text of a library's version, with its terminating zero.
 pub(crate) const MAX_LIBRARY_VERSION_STRING: usize = 8192; // size: the standard's
+
+#[cfg(test)]
+mod tests;
