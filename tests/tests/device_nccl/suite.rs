@@ -110,7 +110,8 @@ mod processes {
         use super::*;
         tests_of!("nccl", as_processes:
             calls_back_to_back, lagging_ranks, a_dropped_rank_is_named,
-            a_rank_that_never_comes_is_named, groups_come_and_go_between);
+            a_rank_that_never_comes_is_named, groups_come_and_go_between,
+            a_stopped_rank_is_named, a_killed_rank_is_named);
     }
     mod symmetric {
         use super::*;
