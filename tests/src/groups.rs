@@ -25,6 +25,8 @@ pub struct Plan {
     pub policy: Policy,
     /// The settings.
     pub settings: GroupSettings,
+    /// The node of each rank, where they play several.
+    pub nodes: Vec<u32>,
 }
 
 impl Plan {
@@ -36,6 +38,15 @@ impl Plan {
             registry: crossover_backends::registry().expect("linked backends have distinct ids"),
             policy: forcing(target),
             settings,
+            nodes: Vec::new(),
+        }
+    }
+
+    /// What a rank reports, on the node that it plays to be on.
+    pub fn placed(&self, rank: u32, report: RankReport) -> RankReport {
+        match self.nodes.get(rank as usize) {
+            Some(node) => RankReport { node: format!("node {node}"), ..report },
+            None => report,
         }
     }
 

@@ -7,6 +7,8 @@
 use crossover_core::backend::Descriptor;
 use crossover_core::registry::{Registry, RegistryError};
 
+#[cfg(feature = "hierarchical")]
+use crossover_backend_hierarchical as _;
 #[cfg(feature = "host")]
 use crossover_backend_host as _;
 #[cfg(feature = "ipc")]
@@ -23,6 +25,8 @@ pub const DECLARED: &[&Descriptor] = &[
     #[cfg(feature = "ipc")]
     &crossover_backend_ipc::DESCRIPTOR,
     &crossover_backend_symm::DESCRIPTOR,
+    #[cfg(feature = "hierarchical")]
+    &crossover_backend_hierarchical::DESCRIPTOR,
     #[cfg(feature = "nccl")]
     &crossover_backend_nccl::DESCRIPTOR,
     #[cfg(feature = "host")]
@@ -47,6 +51,9 @@ mod tests {
         let registry = super::registry().expect("distinct ids");
         let ids: Vec<&str> = registry.entries().iter().map(|e| e.descriptor.id).collect();
         let mut features = Vec::new();
+        if cfg!(feature = "hierarchical") {
+            features.push("hierarchical");
+        }
         if cfg!(feature = "host") {
             features.push("host");
         }

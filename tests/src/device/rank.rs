@@ -35,7 +35,7 @@ impl<'a> Rank<'a> {
         let device = stand.open();
         let stream = Stream::new(&device).expect("a stream");
         let room = Room::new(&device, stand.scale(8 << 20, 256 << 20)).expect("room");
-        let report = stand.report();
+        let report = plan.placed(boot.rank(), stand.report());
         let formed = Communicator::form(boot, &plan.registry, &plan.policy, report, &plan.settings);
         let comm = formed.unwrap_or_else(|e| panic!("rank {}: {e}", boot.rank()));
         Rank { comm: Some(comm), boot, stand, device, stream, room }
