@@ -14,6 +14,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     algorithms: &[
         Algorithm { name: "", eligibility: LIBRARY, params: &[] },
         Algorithm { name: INTEGERS, eligibility: OF_INTEGERS, params: &[] },
+        Algorithm { name: MIN_MAX, eligibility: OF_EXTREMES, params: &[] },
         Algorithm { name: PINNED, eligibility: OF_PINS, params: KNOBS },
         Algorithm { name: SYMMETRIC, eligibility: OF_WINDOWS, params: &[] },
     ],
@@ -21,6 +22,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Reductions of integers, which are exact in any order.
 pub(crate) const INTEGERS: &str = "integers";
+/// Minima and maxima of floats, which may lose a NaN.
+pub(crate) const MIN_MAX: &str = "min_max";
 /// The library's choice, pinned by a policy.
 pub(crate) const PINNED: &str = "pinned";
 /// Its kernels over registered windows.
@@ -31,9 +34,7 @@ pub(crate) const SYMMETRIC: &str = "symmetric";
 /// order it is reduced, and whether a 16-bit float is rounded after each addition, depends on the
 /// size of the call. An average of floats adds contributions that were multiplied by 1/N before.
 ///
-/// No minimum or maximum of floats: the library's (`fminf`, `__hmin`, read in 2.30.7) pass a NaN
-/// over where another rank has a number, and a NaN must not get lost. Of integers, the algorithm
-/// below has them.
+/// Minima and maxima have algorithms of their own, below.
 ///
 /// Only recent versions reduce 8-bit floats, and only on recent devices. No fact of a group says
 /// which it has, so none are reduced here; copies are bytes to the library.
@@ -62,6 +63,17 @@ const OF_INTEGERS: Eligibility = Eligibility {
     ]),
     reduce_ops: ReduceOps::ALL,
     determinism: Determinism::SizeInvariant,
+    ..LIBRARY
+};
+
+/// The library's minima and maxima of floats (`fminf`, `__hmin`, read in 2.30.7) pass a NaN over
+/// where another rank has a number; [`ReduceOp::Max`] says that it stays. Past one node nothing else
+/// has them, so they are here, under a name by which an explanation tells and an operator can switch
+/// them off.
+const OF_EXTREMES: Eligibility = Eligibility {
+    ops: Ops::of(&[Op::AllReduce, Op::ReduceScatter]),
+    reduce_dtypes: Dtypes::of(&[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64]),
+    reduce_ops: ReduceOps::of(&[ReduceOp::Min, ReduceOp::Max]),
     ..LIBRARY
 };
 

@@ -83,6 +83,12 @@ mod integers {
         every_stated_dtype_and_reduce_op, counts_per_rank, in_place);
 }
 
+/// Of numbers; a NaN may get lost.
+mod min_max {
+    use super::*;
+    tests_of!("nccl/min_max", as_threads: every_stated_dtype_and_reduce_op);
+}
+
 mod pinned {
     use super::*;
     tests_of!("nccl/pinned", as_threads:
