@@ -27,8 +27,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
 };
 
-/// A group of one node is `host`'s: it would only be slower here, and to begin with MPI is nothing to
-/// do unasked.
+/// A group of one node is `host`'s, which is faster, and to begin with MPI is nothing to do unasked: who
+/// wants this backend there gives ranks other node ids.
 const ELIGIBILITY: Eligibility = Eligibility {
     ops: Ops::ALL,
     dtypes: Dtypes::ALL,

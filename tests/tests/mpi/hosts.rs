@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crossover::{Builder, ReduceOp};
 use crossover_core::call::Op;
@@ -34,6 +35,7 @@ impl Hosts {
             ip(&format!("-n {host} link set wire up"))?;
             ip(&format!("-n {host} link set lo up"))?;
         }
+        hosts.until_wired()?;
         // The launcher gives ssh's options, the host and the command.
         let script = format!(
             "#!/bin/sh\nwhile [ \"${{1#-}}\" != \"$1\" ]; do shift; done\nshift\n\
@@ -46,6 +48,20 @@ impl Hosts {
         Ok(hosts)
     }
 
+    /// The kernel takes up to a second to see that both ends of a wire are up.
+    fn until_wired(&self) -> Result<(), String> {
+        let until = Instant::now() + Duration::from_secs(10);
+        for name in &self.names {
+            while !ip(&format!("-n {name} -o link show wire"))?.contains("state UP") {
+                if Instant::now() > until {
+                    return Err(format!("the wire of {name} does not come up"));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs [`rank`] twice on each.
     pub(crate) fn run(&self, library: &Path, folder: &Path, test: &str) {
         let mut command = Command::new("ip");
@@ -53,6 +69,7 @@ impl Hosts {
         // What ranks of one machine could take instead of the wire is switched off.
         let job = Job::by(command, library, folder, test)
             .env("UCX_TLS", "tcp,self")
+            .env("UCX_NET_DEVICES", "wire")
             .env("FI_PROVIDER", "tcp")
             .env("CROSSOVER_RENDEZVOUS", &format!("tcp://{HERE}:29477"));
         let program = folder.join("on-the-other-host").display().to_string();
@@ -72,11 +89,12 @@ impl Drop for Hosts {
     }
 }
 
-fn ip(arguments: &str) -> Result<(), String> {
+/// What the program says.
+fn ip(arguments: &str) -> Result<String, String> {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.map_err(|e| format!("ip cannot be run: {e}"))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr);
             Err(format!("ip {arguments}: {}", said.trim()))
