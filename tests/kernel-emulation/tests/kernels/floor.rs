@@ -14,13 +14,13 @@ fn trips(seed: u64) -> Scenario {
     const ROUNDS: u64 = 20;
     let mut group = Group::new(Setup::new(2, seed));
     let took = [0, 1].map(|_| group.scenario.buffer(8));
-    for rank in 0..2 {
-        group.scenario.load(rank, start(took[rank]), &u64::MAX.to_le_bytes(), &[]);
+    for (rank, took) in took.into_iter().enumerate() {
+        group.scenario.load(rank, start(took), &u64::MAX.to_le_bytes(), &[]);
         for turn in 0..2 {
             let (common, mut addresses) = group.common(rank, 0, false);
             let first = 1 + turn * ROUNDS;
             let args = TripArgs { common, rounds: ROUNDS, first, ..TripArgs::ZERO };
-            addresses.push(Address { at: offset_of!(TripArgs, took), of: start(took[rank]) });
+            addresses.push(Address { at: offset_of!(TripArgs, took), of: start(took) });
             group.scenario.launch(
                 rank,
                 &Launch {
@@ -36,14 +36,14 @@ fn trips(seed: u64) -> Scenario {
     }
     // A word is looked at when its writer is done.
     group.scenario.meet();
-    for rank in 0..2 {
+    for (rank, took) in took.into_iter().enumerate() {
         // The first word of an arena is the one that goes to and fro.
         let arena = offset_of!(Common, arenas) + rank * 8;
         let (_, addresses) = group.common(rank, 0, false);
         let own = addresses.iter().find(|a| a.at == arena).expect("its own arena").of;
         group.scenario.check(rank, own, &(2 * ROUNDS).to_le_bytes());
         // Less than a minute: something was written.
-        let high = Place { buffer: took[rank], offset: 5 };
+        let high = Place { buffer: took, offset: 5 };
         group.scenario.check(rank, high, &[0; 3]);
     }
     group.finish()
