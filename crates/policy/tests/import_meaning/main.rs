@@ -207,7 +207,7 @@ proptest! {
                         wanted.protocol as u64 + 1,
                         wanted.channels.max(0) as u64,
                     ];
-                    prop_assert_eq!(plan.name_of(choice), "nccl", "{}", case);
+                    prop_assert_eq!(plan.name_of(choice), "nccl/pinned", "{}", case);
                     prop_assert_eq!(plan.params_of(choice), &params[..], "{}", case);
                 }
             }

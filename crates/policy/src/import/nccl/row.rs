@@ -90,7 +90,7 @@ pub(super) fn read(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> Option<
         Some(count) => params.push(("channels", count.to_string())),
     }
     let groups = Groups { memory: Memory::Any, world: counts(world), nodes: counts(nodes) };
-    let target = Some(Target { backend: "nccl".to_owned(), params });
+    let target = Some(Target { backend: "nccl/pinned".to_owned(), params });
     Some(Row { span, op, groups, basis, bytes, target })
 }
 
