@@ -37,24 +37,62 @@ PLATFORM_DEVICE void stage_parts(const Common& c, const Epoch& e, const PartsArg
   }
 }
 
-// Pack `i` of all ranks' tensors, reduced in the order of ranks, a group at a time. `from(rank)` is where a rank's tensor is.
-template <class T, class Op, uint32_t N, class From>
-PLATFORM_DEVICE Pack reduce_packs(const Common& c, From from, uint64_t i, uint64_t bytes) {
+// Packs `i`, `i + stride`, ... of all ranks' tensors, each reduced in the order of ranks, a group at a time. `from(rank)` is
+// where a rank's tensor is. WHOLE: those packs are, and lie at multiples of 16. No branch is between loads then, so that all
+// of them are on their way before one is looked at.
+template <class T, class Op, uint32_t N, uint32_t FLIGHT, bool WHOLE, class From>
+PLATFORM_DEVICE void reduce_packs(const Common& c, From from, uint64_t i, uint64_t stride, uint64_t bytes,
+                                  Pack (&results)[FLIGHT]) {
   constexpr uint32_t COUNT = Group<N>::SIZE;
-  Accumulator<T, Op, 4> sum;
+  Accumulator<T, Op, 4> sums[FLIGHT];
 #pragma unroll
   for (uint32_t base = 0; base < N; base += COUNT) {
     if (!has_rank<N>(c, base)) break;
-    Pack packs[COUNT];
+    Pack packs[FLIGHT][COUNT];
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) packs[n] = load_unit16(from(some_rank<N>(c, base + n)), i, bytes);
+    for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+      const uint32_t f = k / COUNT, n = k % COUNT;
+      const uint64_t tensor = from(some_rank<N>(c, base + n)), at = i + f * stride;
+      packs[f][n] = WHOLE ? load_pack(reinterpret_cast<const void*>(tensor + at * 16)) : load_unit16(tensor, at, bytes);
+    }
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      if (base + n == 0) sum.start(packs[n].w);
-      else if (has_rank<N>(c, base + n)) sum.add(packs[n].w, c.reduce_op);
+    for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+      const uint32_t f = k / COUNT, n = k % COUNT;
+      if (base + n == 0) sums[f].start(packs[f][n].w);
+      else if (has_rank<N>(c, base + n)) sums[f].add(packs[f][n].w, c.reduce_op);
     }
   }
-  Pack result;
-  sum.finish(result.w, c);
-  return result;
+#pragma unroll
+  for (uint32_t f = 0; f < FLIGHT; ++f) sums[f].finish(results[f].w, c);
+}
+
+// Reduces packs `first`, `first + stride`, ... below `end` of all ranks' tensors of `bytes`, as many at a time as keep eight
+// loads of a thread on their way. `store(i, pack, whole)` is told whether all of the pack is within the tensor, and may be
+// written in one piece to where `outputs` is a multiple of 16.
+template <class T, class Op, uint32_t N, class From, class Store>
+PLATFORM_DEVICE void reduce_tensors(const Common& c, From from, uint64_t bytes, uint64_t outputs, uint64_t first,
+                                    uint64_t end, uint64_t stride, Store store) {
+  constexpr uint32_t FLIGHT = N < 8 ? 8 / N : 1;
+  // Where the number of ranks is known their addresses are held, or each would be loaded again behind every store.
+  uint64_t held[N == ANY ? 1 : N], bits = outputs;
+#pragma unroll
+  for (uint32_t rank = 0; rank < N; ++rank) {
+    const uint64_t tensor = from(some_rank<N>(c, rank));
+    if (N != ANY) held[N == ANY ? 0 : rank] = tensor;
+    bits |= tensor;
+  }
+  const auto at = [&](uint32_t rank) { return N == ANY ? from(rank) : held[N == ANY ? 0 : rank]; };
+  const uint64_t inside = bytes / 16 < end ? bytes / 16 : end, whole = (bits & 15) == 0 ? inside : 0;
+  uint64_t i = first;
+  for (; i + (FLIGHT - 1) * stride < whole; i += FLIGHT * stride) {
+    Pack results[FLIGHT];
+    reduce_packs<T, Op, N, FLIGHT, true>(c, at, i, stride, bytes, results);
+#pragma unroll
+    for (uint32_t f = 0; f < FLIGHT; ++f) store(i + f * stride, results[f], true);
+  }
+  for (; i < end; i += stride) {
+    Pack result[1];
+    reduce_packs<T, Op, N, 1, false>(c, at, i, stride, bytes, result);
+    store(i, result[0], false);
+  }
 }

@@ -24,9 +24,10 @@ PLATFORM_DEVICE void one_shot_pull(const AllReduceArgs& a) {
     if (rank == c.rank) return a.input;
     return row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
   };
-  for (uint64_t i = first; i < packs; i += stride) {
-    store_unit16(a.output, i, a.bytes, reduce_packs<T, Op, N>(c, from, i, a.bytes));
-  }
+  reduce_tensors<T, Op, N>(c, from, a.bytes, a.output, first, packs, stride, [&](uint64_t i, const Pack& p, bool whole) {
+    if (whole) store_pack(reinterpret_cast<void*>(a.output + i * 16), p);
+    else store_unit16(a.output, i, a.bytes, p);
+  });
   // A stage is not written again before all have read it; an input may be, as soon as this kernel ends.
   if (row) meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER, false);
   advance(c, e, arrived);

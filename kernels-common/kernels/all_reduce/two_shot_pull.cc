@@ -21,15 +21,23 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
   // Block b of every rank has the same packs of every share: barriers are between equal blocks.
   if (!row) {
     const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
+    const uint64_t whole = (a.input & 15) == 0 ? a.bytes / 16 : 0;
     for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll
       for (uint32_t base = 0; base < N; base += COUNT) {
         if (!has_rank<N>(c, base)) break;
         Pack parts[COUNT];
+        if ((base + COUNT - 1) * share + j < whole) {
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) {
-          const uint64_t i = (base + n) * share + j;
-          if (i < packs) parts[n] = load_unit16(a.input, i, a.bytes);
+          for (uint32_t n = 0; n < COUNT; ++n) {
+            parts[n] = load_pack(reinterpret_cast<const void*>(a.input + ((base + n) * share + j) * 16));
+          }
+        } else {
+#pragma unroll
+          for (uint32_t n = 0; n < COUNT; ++n) {
+            const uint64_t i = (base + n) * share + j;
+            if (i < packs) parts[n] = load_unit16(a.input, i, a.bytes);
+          }
         }
 #pragma unroll
         for (uint32_t n = 0; n < COUNT; ++n) {
@@ -45,13 +53,13 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
     return rank == c.rank ? a.input : row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
   };
   const uint64_t my_results = stage_of(c.arenas[c.rank], e, a.second, a.second_place);
-  for (uint64_t j = first; j < share; j += stride) {
-    const uint64_t i = c.rank * share + j;
-    if (i >= packs) break;
-    const Pack result = reduce_packs<T, Op, N>(c, from, i, a.bytes);
-    store_pack(reinterpret_cast<void*>(my_results + j * 16), result);
-    store_unit16(a.output, i, a.bytes, result);
-  }
+  const uint64_t begin = c.rank * share, end = begin + share < packs ? begin + share : packs;
+  const auto keep = [&](uint64_t i, const Pack& p, bool whole) {
+    store_pack(reinterpret_cast<void*>(my_results + (i - begin) * 16), p);
+    if (whole) store_pack(reinterpret_cast<void*>(a.output + i * 16), p);
+    else store_unit16(a.output, i, a.bytes, p);
+  };
+  reduce_tensors<T, Op, N>(c, from, a.bytes, a.output, begin + first, end, stride, keep);
   meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER, true);
   for (uint64_t j = first; j < share; j += stride) {
 #pragma unroll

@@ -21,9 +21,11 @@ PLATFORM_DEVICE void reduce_scatter_pull(const PartsArgs& a) {
                           : stage_of(c.arenas[rank], e, a.region, a.place) + a.fetch_at[rank];
   };
   const uint64_t bytes = a.send_bytes[c.rank];
-  for (uint64_t i = first; i < units(bytes, 16); i += stride) {
-    store_unit16(a.output, i, bytes, reduce_packs<T, Op, N>(c, from, i, bytes));
-  }
+  const auto store = [&](uint64_t i, const Pack& p, bool whole) {
+    if (whole) store_pack(reinterpret_cast<void*>(a.output + i * 16), p);
+    else store_unit16(a.output, i, bytes, p);
+  };
+  reduce_tensors<T, Op, N>(c, from, bytes, a.output, first, units(bytes, 16), stride, store);
   advance(c, e, arrived);
 }
 

@@ -201,6 +201,7 @@ fn stop_for(time: Duration) {
 
 /// A process that is killed hangs nobody, and is named. Its peers end as well: the last of a list of
 /// tests.
+#[expect(clippy::exit, reason = "nobody is left to part with")]
 pub fn a_killed_rank_is_named(stand: &Stand, target: &Target) {
     let deadline = Duration::from_millis(stand.scale(3000, 1000));
     for world in stand.worlds(&[]) {
@@ -217,7 +218,6 @@ pub fn a_killed_rank_is_named(stand: &Stand, target: &Target) {
             assert!(error.contains("was lost") || error.contains("still waiting"), "{error}");
             assert!(start.elapsed() < deadline * 3 + Duration::from_secs(20), "{error}");
             refuses(rank, target);
-            // Nobody is left to part with.
             std::process::exit(0);
         });
     }
