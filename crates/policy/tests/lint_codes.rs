@@ -443,7 +443,8 @@ fn one_group_alone() {
 fn findings_are_about_the_users_files() {
     let registry = crossover_backends::registry().unwrap();
     // Laid over the packs, a rule of the user's leaves rules of theirs without a call.
-    let text = "schema = 1\n[rule.mine]\nlast = true\nchain = [{ use = 'nccl', optional = true }, { use = 'host' }]";
+    let text = "schema = 1\n[rule.mine]\nlast = true\nchain = [{ use = 'nccl', optional = true }, \
+                { use = 'host' }, { use = 'mpi' }]";
     let files = Files::of(&[text]);
     let variables = std::iter::empty::<(std::ffi::OsString, std::ffi::OsString)>();
     let named = crossover_policy::Override {

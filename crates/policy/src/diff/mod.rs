@@ -101,7 +101,6 @@ pub fn diff(
     registry: &Registry,
     options: &Options,
 ) -> Result<Vec<Change>, PolicyError> {
-    let laws = Laws::new(registry);
     let mut pieces = Pieces::default();
     let engines = match options.contract {
         Some(stated) => vec![(Under::Usual, stated)],
@@ -118,6 +117,7 @@ pub fn diff(
         let [a, b] =
             [&old, &new].map(|e| Book::new(e.policy.rules(), registry, &options.capacities));
         let rules: Vec<&Rule> = a.rules.iter().chain(b.rules).collect();
+        let laws = Laws::new(registry, rules.iter().copied());
         let values = Values::new(&rules, vec![arch], registry);
         let domain = Domain::new(&[&a, &b], &values, &laws, options.group.as_ref());
         pieces.see(&domain.groups, &values.worlds);

@@ -96,13 +96,13 @@ pub fn lint_for_group(
 }
 
 fn lint_stacks(stacks: &[Stack], registry: &Registry, options: &Options) -> Report {
-    let laws = Laws::new(registry);
     let mut report = Report::default();
     let mut findings = Findings::default();
     let mut chosen = chosen::Chosen::default();
     let mut refused = refused::Refused::default();
     for stack in stacks {
         let rules = stack.effective.policy.rules();
+        let laws = Laws::new(registry, rules);
         let book = Book::new(rules, registry, &options.capacities);
         let domain = stack.domain(&book, registry, &laws, options);
         let view = View::new(&stack.effective, &book, options);
@@ -117,6 +117,7 @@ fn lint_stacks(stacks: &[Stack], registry: &Registry, options: &Options) -> Repo
         let mut reasons = reason::Reasons::default();
         for stack in stacks {
             let book = Book::new(stack.effective.policy.rules(), registry, &options.capacities);
+            let laws = Laws::new(registry, book.rules);
             let domain = stack.domain(&book, registry, &laws, options);
             reasons.look(&View::new(&stack.effective, &book, options), &domain, &chosen);
         }
