@@ -63,6 +63,7 @@ pub fn folder() -> Option<PathBuf> {
 pub struct Job {
     command: Command,
     test: String,
+    outlived: bool,
 }
 
 /// How a job ended.
@@ -83,13 +84,21 @@ impl Job {
     /// The same, by a command that ends with the launcher's program.
     pub fn by(mut command: Command, library: &Path, folder: &Path, test: &str) -> Job {
         command.env("LD_LIBRARY_PATH", library.join("lib")).env(FOLDER, folder);
-        Job { command, test: test.to_owned() }
+        Job { command, test: test.to_owned(), outlived: false }
     }
 
     /// A variable of the ranks'.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Job {
         self.command.env(name, value);
+        self
+    }
+
+    /// Every rank has a shell around it that lives on for a while: the launcher does not see a rank's end,
+    /// which it would answer with signals to all others.
+    #[must_use]
+    pub fn outlived(mut self) -> Job {
+        self.outlived = true;
         self
     }
 
@@ -102,6 +111,9 @@ impl Job {
     pub fn run(mut self, options: &[&str]) -> JobEnded {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         self.command.arg("-disable-auto-cleanup").args(options);
+        if self.outlived {
+            self.command.args(["sh", "-c", "\"$@\"; sleep 4", "sh"]);
+        }
         self.command.arg(std::env::current_exe().expect("this program has a file"));
         self.command.args([&self.test, "--exact", "--nocapture", "--test-threads=1"]);
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

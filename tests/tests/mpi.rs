@@ -100,7 +100,7 @@ fn a_dead_rank_is_named() {
     }
     let Some(library) = mpi::library() else { return };
     let folder = tempfile::tempdir().expect("a folder to meet in");
-    let ended = Job::new(&library, folder.path(), NAME).run(&["-n", "3"]);
+    let ended = Job::new(&library, folder.path(), NAME).outlived().run(&["-n", "3"]);
     for rank in [0, 1] {
         let told = std::fs::read_to_string(folder.path().join(format!("told-{rank}")));
         let told = told.unwrap_or_else(|_| panic!("rank {rank} has told nothing: {ended:#?}"));
