@@ -53,7 +53,7 @@ const LIBRARY: Eligibility = Eligibility {
 /// (`FuncSumPostDiv`), as ours does.
 const OF_INTEGERS: Eligibility = Eligibility {
     ops: Ops::of(&[Op::AllReduce, Op::ReduceScatter]),
-    reduce_dtypes: Dtypes::of(&[
+    dtypes: Dtypes::of(&[
         Dtype::I8,
         Dtype::U8,
         Dtype::I32,
@@ -72,7 +72,7 @@ const OF_INTEGERS: Eligibility = Eligibility {
 /// them off.
 const OF_EXTREMES: Eligibility = Eligibility {
     ops: Ops::of(&[Op::AllReduce, Op::ReduceScatter]),
-    reduce_dtypes: Dtypes::of(&[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64]),
+    dtypes: Dtypes::of(&[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64]),
     reduce_ops: ReduceOps::of(&[ReduceOp::Min, ReduceOp::Max]),
     ..LIBRARY
 };
