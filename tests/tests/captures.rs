@@ -147,7 +147,7 @@ fn run<R: Send>(
     body: impl Fn(&Communicator, &dyn Bootstrap) -> R + Sync,
 ) -> Vec<R> {
     on_channels(world, Duration::from_secs(30), |boot| {
-        let Plan { registry, policy, settings } = plan;
+        let Plan { registry, policy, settings, .. } = plan;
         let formed = Communicator::form(boot, registry, policy, report(), settings);
         body(&formed.expect("the group forms"), boot)
     })
@@ -310,7 +310,7 @@ fn a_group_that_keeps_its_channel_needs_none() {
             let plan = &plan;
             scope.spawn(move || {
                 let channel: Arc<dyn Bootstrap> = Arc::new(channel);
-                let Plan { registry, policy, settings } = plan;
+                let Plan { registry, policy, settings, .. } = plan;
                 let formed = Communicator::form(&*channel, registry, policy, report(), settings);
                 let group = formed.expect("the group forms");
                 assert_eq!(group.commit(), Err(CommitError::NoChannel));
@@ -343,7 +343,7 @@ fn on_device(unit: &str) -> RankReport {
 #[test]
 fn a_group_of_one_on_a_device_copies_with_what_it_is_given() {
     let solo = crossover_bootstrap::Solo::new(Duration::from_secs(1));
-    let Plan { registry, policy, settings } = &plan("recorder/only");
+    let Plan { registry, policy, settings, .. } = &plan("recorder/only");
     let form = || Communicator::form(&solo, registry, policy, on_device("GPU-1"), settings);
     let copier = Arc::new(Counting(AtomicU64::new(0)));
     let group = form().expect("the group forms").with_copier(Arc::clone(&copier) as _);
@@ -361,7 +361,7 @@ fn ranks_share_a_device_only_where_all_allow_it() {
     let form = |allowed: [bool; 4]| {
         on_channels(4, Duration::from_secs(30), |boot| {
             let rank = boot.rank() as usize;
-            let Plan { registry, policy, mut settings } = plan("recorder/only");
+            let Plan { registry, policy, mut settings, .. } = plan("recorder/only");
             settings.backends.allow_shared_device = allowed[rank];
             let mine = on_device(["GPU-a", "GPU-b", "GPU-a", "GPU-a"][rank]);
             Communicator::form(boot, &registry, &policy, mine, &settings)

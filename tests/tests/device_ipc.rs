@@ -1,7 +1,8 @@
 //! Every algorithm of backend `ipc`, on the device that `CROSSOVER_TEST_DEVICE` names.
 
 use crossover_tests::device::{
-    Body, Stand, Target, all_in_processes, as_threads, groups_come_and_go_between,
+    Body, Stand, Target, a_killed_rank_is_named, a_stopped_rank_is_named, all_in_processes,
+    as_threads, groups_come_and_go_between,
 };
 use crossover_tests::{device_conformance, device_tests};
 
@@ -64,6 +65,8 @@ mod whole {
         let bodies = [
             ("algorithms_by_turns", algorithms_by_turns as Body),
             ("groups_come_and_go_between", groups_come_and_go_between),
+            ("a_stopped_rank_is_named", a_stopped_rank_is_named),
+            ("a_killed_rank_is_named", a_killed_rank_is_named),
         ];
         all_in_processes(name, "ipc/one_shot_push", &bodies);
     }

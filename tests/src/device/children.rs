@@ -104,7 +104,7 @@ pub fn all_in_processes(name: &str, target: &'static str, bodies: &[(&str, Body)
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut failures = Vec::new();
     for world in worlds() {
-        let mut first = 0;
+        let (mut first, began) = (0, Instant::now());
         while let Some(failed) = run_group(stand, name, world, first) {
             let (name, _) = bodies[failed.nth.unwrap_or(first)];
             failures.push(format!("{name}, {world} ranks:\n{}", failed.said));
@@ -113,6 +113,7 @@ pub fn all_in_processes(name: &str, target: &'static str, bodies: &[(&str, Body)
                 break;
             }
         }
+        tell(&format!("{world} ranks took {:.1?}", began.elapsed()));
     }
     assert!(failures.is_empty(), "{} failed\n{}", failures.len(), failures.join("\n"));
 }

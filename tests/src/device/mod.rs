@@ -47,27 +47,23 @@ macro_rules! device_conformance {
                 a_dropped_rank_is_named,
                 a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,
                 graphs_of_any_memory, two_graphs_by_turns, a_graph_that_was_not_committed,
-                unequal_captures_are_refused, a_capture_that_failed_is_forgotten;
-                in processes: a_stopped_rank_is_named, a_killed_rank_is_named
+                unequal_captures_are_refused, a_capture_that_failed_is_forgotten
             );
         }
     )+};
 }
 
 /// Tests of one target: one by one where it is emulated, with threads for ranks; on a real device
-/// all of them, and those that are for processes alone, in the same processes.
+/// all of them in the same processes.
 #[macro_export]
 macro_rules! device_suite {
-    ($target:literal: $($test:ident),+; in processes: $($more:ident),+) => {
+    ($target:literal: $($test:ident),+ $(,)?) => {
         $crate::device_tests!($target, as_threads: $($test),+);
 
         #[test]
         fn in_processes() {
             let name = concat!(module_path!(), "::in_processes");
-            let bodies = [
-                $((stringify!($test), $crate::device::$test as $crate::device::Body),)+
-                $((stringify!($more), $crate::device::$more as $crate::device::Body),)+
-            ];
+            let bodies = [$((stringify!($test), $crate::device::$test as $crate::device::Body)),+];
             $crate::device::all_in_processes(name, $target, &bodies);
         }
     };
