@@ -154,7 +154,7 @@ fn refused(library: &str) -> String {
     let errors = groups::on_channels(2, Duration::from_secs(60), |boot| {
         let report = RankReport { node: format!("node {}", boot.rank()), ..groups::report() };
         let formed = Communicator::form(boot, &plan.registry, &plan.policy, report, &plan.settings);
-        formed.err().expect("no group forms").to_string()
+        formed.expect_err("no group forms").to_string()
     });
     assert_eq!(errors[0], errors[1]);
     errors[0].clone()
