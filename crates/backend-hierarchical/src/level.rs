@@ -67,6 +67,11 @@ impl Level {
         self.ranks.len()
     }
 
+    /// The number in the whole group of the rank that has this one here.
+    pub(crate) fn whole(&self, nth: usize) -> u32 {
+        self.ranks[nth]
+    }
+
     /// This rank's number here.
     pub(crate) fn rank(&self) -> usize {
         self.comm.rank() as usize
@@ -94,7 +99,7 @@ impl Level {
             CallError::Failed(error)
             | CallError::Poisoned(error)
             | CallError::Unprepared { error, .. } => told(error, self.place, &self.ranks, seq),
-            // What the group was asked has been judged by the same rules: it is a fault of this crate.
+            // What the group was asked has been judged by the same rules: a fault of this crate.
             other => {
                 let (step, text) = (self.place.to_owned(), other.to_string());
                 EnqueueError::Vendor { step, seq, call: "a call", text }

@@ -11,9 +11,10 @@
 //!
 //! Below them: `layout` says who is where and which elements are whose, `level` is a group within
 //! the group, inside a node or across nodes, with a communicator, a policy and a control plane of
-//! its own.
+//! its own; `health` tells with each call whether all levels on all nodes came to its end.
 
 mod eligibility;
+mod health;
 mod layout;
 mod level;
 mod session;

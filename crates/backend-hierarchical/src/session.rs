@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Abort, EnqueueError, Session};
-use crossover_core::call::{CallBuffers, CallSig, Op, Split};
+use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::communicator::{AbortHandle, CallError};
 
+use crate::health::Health;
 use crate::layout::Parts;
 use crate::level::Level;
 
@@ -16,12 +17,16 @@ pub(crate) struct HierarchicalSession {
     pub(crate) inside: Level,
     /// The ranks of its number on their nodes.
     pub(crate) across: Level,
+    /// What ranks tell with their results.
+    pub(crate) health: Health,
 }
 
 /// The calls that make one, in their order.
 struct Steps<'a> {
     scatter: CallSig<'a>,
     reduce: CallSig<'a>,
+    /// Of the word, inside, across and inside again.
+    word: [CallSig<'a>; 3],
     gather: CallSig<'a>,
 }
 
@@ -38,11 +43,57 @@ impl HierarchicalSession {
             let contract = level.contract();
             CallSig { op, dtype, reduce_op, count, mode, root: 0, split, contract }
         };
+        let of_word = |op, count, level: &Level| {
+            let (dtype, reduce_op, contract) = (Dtype::I32, ReduceOp::Sum, level.contract());
+            CallSig { op, dtype, reduce_op, count, mode, root: 0, split: Split::Even, contract }
+        };
         Steps {
+            word: [
+                of_word(Op::AllGather, 1, &self.inside),
+                of_word(Op::AllReduce, 1, &self.across),
+                of_word(Op::AllGather, 2, &self.inside),
+            ],
             scatter: of(Op::ReduceScatter, call.count, split, &self.inside),
             reduce: of(Op::AllReduce, own, Split::Even, &self.across),
             gather: of(Op::AllGather, parts.largest(), split, &self.inside),
         }
+    }
+
+    /// Sends the word of a call behind its parts.
+    ///
+    /// # Safety
+    ///
+    /// The stream lives, and the group is closed once its work is done, or dropped.
+    unsafe fn tell(
+        &self,
+        [inside, across, again]: &[CallSig<'_>; 3],
+        stream: u64,
+        seq: u64,
+    ) -> Result<(), EnqueueError> {
+        // SAFETY: the words are given back only when the group was closed, and so the stream's calls
+        // were done.
+        let places = unsafe { self.health.begin(stream) }.map_err(|e| {
+            let step = "turn the word of a call".to_owned();
+            EnqueueError::Vendor { step, seq, call: "the driver", text: e.to_string() }
+        })?;
+        let of = |input: u64, output: u64| {
+            let (input, output) = (input as *const u8, output as *mut u8);
+            CallBuffers { input, output, stream }
+        };
+        // SAFETY: all places are the words', which have room, and do not overlap.
+        unsafe {
+            self.inside.run(inside, &of(places.word, places.came), seq)?;
+            self.across.run(across, &of(places.kept, places.sum), seq)?;
+            self.inside.run(again, &of(places.sum, places.told), seq)
+        }
+    }
+
+    /// Is what came of the last call right on every node?
+    fn prove(&self, seq: u64) -> Result<(), EnqueueError> {
+        let Some(nth) = self.health.wrong() else { return Ok(()) };
+        let (step, rank) = ("check".to_owned(), self.inside.whole(nth));
+        let reason = "a rank of its number on some node gave up before their part was reduced";
+        Err(EnqueueError::Aborted { step, seq, rank, reason: reason.to_owned() })
     }
 
     /// Both groups, whatever the first says; its error goes before.
@@ -67,7 +118,7 @@ impl Session for HierarchicalSession {
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
         let parts = self.parts(call);
-        let Steps { scatter, reduce, gather } = self.steps(call, &parts);
+        let Steps { scatter, reduce, word, gather } = self.steps(call, &parts);
         let (at, _) = parts.of(self.inside.rank());
         let CallBuffers { input, output, stream } = *buffers;
         let own = output.wrapping_add(at * call.dtype.size());
@@ -78,18 +129,22 @@ impl Session for HierarchicalSession {
         unsafe {
             self.inside.run(&scatter, &CallBuffers { input, output: own, stream }, seq)?;
             self.across.run(&reduce, &CallBuffers { input: own, output: own, stream }, seq)?;
+            if call.count > 0 {
+                self.tell(&word, stream, seq)?;
+            }
             self.inside.run(&gather, &CallBuffers { input: own, output, stream }, seq)
         }
     }
 
     fn prepare(&mut self, _: usize, _: &[u64], call: &CallSig<'_>) -> Result<(), EnqueueError> {
         let parts = self.parts(call);
-        let Steps { scatter, reduce, gather } = self.steps(call, &parts);
+        let Steps { scatter, reduce, word: [first, second, third], gather } =
+            self.steps(call, &parts);
         // No call has been made yet: the number is that of none.
         let seq = 0;
-        let ready = self.inside.comm.prepare(&[scatter, gather]);
+        let ready = self.inside.comm.prepare(&[scatter, first, third, gather]);
         ready.map_err(|e| self.inside.error(e, seq))?;
-        self.across.comm.prepare(&[reduce]).map_err(|e| self.across.error(e, seq))
+        self.across.comm.prepare(&[reduce, second]).map_err(|e| self.across.error(e, seq))
     }
 
     fn commit<'g>(&mut self, setup: &mut Setup<'g>) -> Result<(), SetupError> {
@@ -113,7 +168,8 @@ impl Session for HierarchicalSession {
     }
 
     fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        self.both(seq, |level| level.comm.check())
+        self.both(seq, |level| level.comm.check())?;
+        self.prove(seq)
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
@@ -128,7 +184,11 @@ impl Session for HierarchicalSession {
             self.across.comm.abort_handle().abort(&e.to_string());
         }
         let across = self.across.comm.close().map_err(|e| self.across.error(e, seq));
-        closed.map_err(|e| self.inside.error(e, seq)).and(across)
+        let closed = closed.map_err(|e| self.inside.error(e, seq)).and(across);
+        if closed.is_ok() {
+            self.health.release();
+        }
+        closed
     }
 }
 

@@ -10,6 +10,7 @@ use crossover_core::policy::ParamValue;
 use crossover_core::registry::Registration;
 use crossover_core::settings::BackendSettings;
 
+use crate::health::Health;
 use crate::layout::Layout;
 use crate::level::{Level, Own, Plan};
 use crate::session::HierarchicalSession;
@@ -57,9 +58,15 @@ impl Backend for Hierarchical {
         };
         let inside = form(setup, inside, kernels)?;
         let across = form(setup, across, library)?;
-        let session = inside.zip(across).map(|(inside, across)| {
-            Box::new(HierarchicalSession { inside, across }) as Box<dyn Session>
-        });
+        let session =
+            setup.step("make room for what ranks tell", inside.zip(across), |here, both| {
+                let (inside, across) = both;
+                let device =
+                    crossover_device::open(&here.settings().device).map_err(StepError::new)?;
+                let nodes = across.world() as u32;
+                let health = Health::new(&device, inside.world(), inside.rank(), nodes)?;
+                Ok(Box::new(HierarchicalSession { inside, across, health }) as Box<dyn Session>)
+            })?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
         Ok(Ready { session, capacity })
     }

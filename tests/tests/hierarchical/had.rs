@@ -1,29 +1,10 @@
 //! Which groups have the backend, and why others do not.
 
 use crossover_core::call::Op;
-use crossover_core::communicator::Communicator;
 use crossover_core::facts::Caps;
-use crossover_tests::device::Stand;
-use crossover_tests::groups::{Plan, on_channels};
 
-use crate::nodes::{FOUR, of, run};
+use crate::nodes::{FOUR, of, refusal, run};
 use crate::stage::{Library, tests_apart, willing};
-
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-
-/// Why a group cannot form: the same sentence on every rank.
-fn refusal(stand: &Stand, plan_of: impl Fn(u32) -> Plan + Sync) -> String {
-    let world = plan_of(0).nodes.len() as u32;
-    let errors = on_channels(world, PATIENCE, |boot| {
-        let plan = plan_of(boot.rank());
-        let report = plan.placed(boot.rank(), stand.report());
-        let (registry, policy) = (&plan.registry, &plan.policy);
-        let formed = Communicator::form(boot, registry, policy, report, &plan.settings);
-        formed.err().map_or_else(|| "it forms".to_owned(), |e| e.to_string())
-    });
-    assert!(errors.iter().all(|e| *e == errors[0]), "ranks tell different stories: {errors:#?}");
-    errors[0].clone()
-}
 
 const CANNOT: &str = "`hierarchical` was asked for by the test and cannot be had: ";
 const SETUP: &str = "setup: wants set-up on every rank, got ";
@@ -64,7 +45,7 @@ tests_apart! {
         });
         // Of its own node, whose ranks are 1 and 3, it is number 1.
         let words = "rank 1 could not form a group inside its node: of ranks 1 and 3, numbered from \
-                     0: `ipc` was asked for by backend `hierarchical` and cannot be had: ";
+                     0: `ipc/reduce_scatter` was asked for by backend `hierarchical` and cannot be had: ";
         assert!(why.starts_with(&format!("{CANNOT}{SETUP}{words}")), "{why}");
         assert!(why.contains("rank 1 could not open its device and load its kernels"), "{why}");
     }

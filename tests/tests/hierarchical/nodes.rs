@@ -1,7 +1,10 @@
 //! Groups whose ranks play to be on several nodes.
 
+use std::time::Duration;
+
+use crossover_core::communicator::Communicator;
 use crossover_tests::device::{Rank, Stand, Target};
-use crossover_tests::groups::Plan;
+use crossover_tests::groups::{Plan, on_channels};
 
 use crate::stage::{Library, plan};
 
@@ -28,4 +31,18 @@ pub(crate) fn of(stand: &Stand, library: &Library, nodes: &[u32]) -> Plan {
 pub(crate) fn run(stand: &Stand, nodes: &[u32], body: impl Fn(&mut Rank<'_>) + Sync) {
     let library = Library::build(stand, &[]);
     stand.run(nodes.len() as u32, &of(stand, &library, nodes), body);
+}
+
+/// Why a group cannot form: the same sentence on every rank.
+pub(crate) fn refusal(stand: &Stand, plan_of: impl Fn(u32) -> Plan + Sync) -> String {
+    let world = plan_of(0).nodes.len() as u32;
+    let errors = on_channels(world, Duration::from_secs(60), |boot| {
+        let plan = plan_of(boot.rank());
+        let report = plan.placed(boot.rank(), stand.report());
+        let (registry, policy) = (&plan.registry, &plan.policy);
+        let formed = Communicator::form(boot, registry, policy, report, &plan.settings);
+        formed.err().map_or_else(|| "it forms".to_owned(), |e| e.to_string())
+    });
+    assert!(errors.iter().all(|e| *e == errors[0]), "ranks tell different stories: {errors:#?}");
+    errors[0].clone()
 }
