@@ -142,6 +142,9 @@ impl Stand {
         if let Some(folder) = &self.kernels {
             plan = plan.set("ipc.kernels", &folder.display().to_string());
         }
+        if let Ok(library) = std::env::var("CROSSOVER_TEST_NCCL") {
+            plan = plan.set("nccl.library", &library);
+        }
         let (room, stage) = self.rooms();
         let bytes = |n: usize| format!("{n}B");
         plan.set("ipc.push", &bytes(room))

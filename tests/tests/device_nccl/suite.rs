@@ -21,13 +21,13 @@ macro_rules! tests_of {
 }
 
 /// What is run: the suite's, and what follows.
-mod bodies {
-    pub(super) use super::{a_large_exchange_in_place, every_stated_dtype_and_reduce_op};
-    pub(super) use crossover_tests::device::*;
+pub(crate) mod bodies {
+    pub(crate) use super::{a_large_exchange_in_place, every_stated_dtype_and_reduce_op};
+    pub(crate) use crossover_tests::device::*;
 }
 
 /// Whatever the algorithm states, with a count that is no multiple of anything.
-fn every_stated_dtype_and_reduce_op(stand: &Stand, target: &Target) {
+pub(crate) fn every_stated_dtype_and_reduce_op(stand: &Stand, target: &Target) {
     for world in stand.worlds(&[3]) {
         stand.run(world, &stand.plan(target), |rank| {
             let mut seed = 0;
@@ -49,7 +49,7 @@ fn every_stated_dtype_and_reduce_op(stand: &Stand, target: &Target) {
 }
 
 /// An `all_to_all` in place of more bytes than what it is put through.
-fn a_large_exchange_in_place(stand: &Stand, target: &Target) {
+pub(crate) fn a_large_exchange_in_place(stand: &Stand, target: &Target) {
     for world in stand.worlds(&[3]) {
         stand.run(world, &stand.plan(target), |rank| {
             for count in [300_000, 524_289] {
@@ -68,7 +68,7 @@ mod nccl {
         every_stated_dtype_and_reduce_op, a_large_exchange_in_place,
         sizes_around_every_room, every_world, misaligned_tensors,
         in_place, counts_per_rank, calls_back_to_back,
-        lagging_ranks, two_streams_by_turns, several_groups_at_once,
+        lagging_ranks, two_streams_by_turns, streams_that_go, several_groups_at_once,
         empty_calls_advance_together, different_calls_end_alike,
         a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
         a_dropped_rank_is_named, a_rank_that_never_comes_is_named,

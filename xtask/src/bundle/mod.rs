@@ -19,8 +19,11 @@ use place::Place;
 /// Programs: package, binary.
 const PROGRAMS: &[(&str, &str)] = &[("crossover-cli", "crossover")];
 /// Tests that want a device: package, test.
-const TESTS: &[(&str, &str)] =
-    &[("crossover-device", "on_device"), ("crossover-tests", "device_ipc")];
+const TESTS: &[(&str, &str)] = &[
+    ("crossover-device", "on_device"),
+    ("crossover-tests", "device_ipc"),
+    ("crossover-tests", "device_nccl"),
+];
 /// The C API: its library for cargo, and for engines.
 const LIBRARY: (&str, &str) = ("crossover-plugin", "libcrossover.so");
 /// PyTorch as a witness of the C API.

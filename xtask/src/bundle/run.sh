@@ -11,6 +11,8 @@
 #   OPS="all_reduce all_gather"   what is measured: collectives, separated by spaces; OPS= measures nothing
 #   MODES="graph eager"     how calls are made
 #   RANKS="2 4 8"           ranks that share the one device
+#   WAYS="processes one-process"   ranks as processes, and as threads of one process, as other libraries' figures are made
+#   NCCL=                   a file of NCCL instead of the one that the loader finds; several ranks on a device take 2.30 or later
 #   USE=all                 every algorithm in turn; or auto, which is the policy's choice, or a backend or an algorithm
 #   SIZES="1K 8M 2"         the least, the greatest, and how many times the one before each is: in graphs
 #   EAGER_SIZES="1K 8M 8"   the same for eager calls
@@ -28,11 +30,15 @@ ops=${OPS-all_reduce all_gather}
 witness=${WITNESS-2 4}
 modes=${MODES:-graph eager}
 ranks=${RANKS:-2 4 8}
+ways=${WAYS:-processes one-process}
 use=${USE:-all}
 dtype=${DTYPE:-bf16}
 timeout=${TIMEOUT:-120}
 export CROSSOVER_ACCEPT=${CROSSOVER_ACCEPT-signed_zero_flush}
 mkdir -p "$out" || exit 1
+# NCCL takes several ranks on one device only so.
+export NCCL_MULTI_RANK_GPU_ENABLE=${NCCL_MULTI_RANK_GPU_ENABLE-1} NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE-0}
+[ -z "${NCCL-}" ] || export CROSSOVER_NCCL__LIBRARY=$NCCL
 failed=()
 
 # Wherever a step's own output goes.
@@ -89,7 +95,7 @@ cd "$here" || exit 1
 # All of a test's ranks are on the device, so tests go one after the other.
 for name in ${tests[@]+"${tests[@]}"}; do
     say "== test $name"
-    step "test $name" "${TEST_TIMEOUT:-1800}" env CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
+    step "test $name" "${TEST_TIMEOUT:-1800}" env -u CROSSOVER_NCCL__LIBRARY ${NCCL:+CROSSOVER_TEST_NCCL="$NCCL"} CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
 done
 
 if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
@@ -130,18 +136,20 @@ if [ -n "$ops" ]; then
 fi
 for op in $ops; do
     for mode in $modes; do
-        for n in $ranks; do
+        for n in $ranks; do for way in $ways; do
             name=$op-$mode-$n
+            how=
+            [ "$way" = processes ] || { name=$name-$way how=--$way; }
             case $mode in
             eager) read -r first last factor <<<"${EAGER_SIZES:-1K 8M 8}" ;;
             *) read -r first last factor <<<"${SIZES:-1K 8M 2}" ;;
             esac
-            say "== perf $op, $mode, $n ranks on one device"
-            step "perf $name" "$timeout" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" --mode "$mode" \
+            say "== perf $op, $mode, $n ranks on one device, $way"
+            step "perf $name" "$timeout" ./crossover perf "$op" -n "$n" --device "$device" --ranks-per-gpu "$n" $how --mode "$mode" \
                 -d "$dtype" -b "$first" -e "$last" -f "$factor" --use "$use" --json \
                 >"$out/$name.json" 2> >(tee -a "$out/run.log" >&2)
             table "$mode" "$n" "$out/$name.json" | tee -a "$out/table.txt"
-        done
+        done; done
     done
 done
 say "results are in $out"
