@@ -92,7 +92,7 @@ impl HierarchicalSession {
     fn prove(&self, seq: u64) -> Result<(), EnqueueError> {
         let Some(nth) = self.health.wrong() else { return Ok(()) };
         let (step, rank) = ("check".to_owned(), self.inside.whole(nth));
-        let reason = "a rank of its number on some node gave up before their part was reduced";
+        let reason = "on some node a rank of its number gave up before their part was reduced";
         Err(EnqueueError::Aborted { step, seq, rank, reason: reason.to_owned() })
     }
 

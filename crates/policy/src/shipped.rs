@@ -54,6 +54,7 @@ const SHIPPED: &[&Shipped] = &[
     &shipped!("ported/sglang.toml"),
     &shipped!("deterministic.toml"),
     &shipped!("small_all_gather.toml"),
+    &shipped!("hierarchical.toml"),
 ];
 
 /// How a path names a shipped file, wherever it is written.

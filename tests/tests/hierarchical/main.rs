@@ -5,6 +5,7 @@
 mod ends;
 mod had;
 mod nodes;
+mod planner;
 mod results;
 #[path = "../device_nccl/stage.rs"]
 #[allow(dead_code, reason = "the other program uses the rest")]
