@@ -3,7 +3,7 @@
 use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{Dtype, Dtypes, Op, Ops, ReduceOp, ReduceOps};
 use crossover_core::contract::{Determinism, OrderClass};
-use crossover_core::eligibility::Eligibility;
+use crossover_core::eligibility::{Eligibility, Memory};
 use crossover_core::facts::{Cap, Caps, Topologies, Topology};
 
 /// What backend `hierarchical` is. It has no settings: those of `ipc` and `nccl` hold for the groups
@@ -25,6 +25,7 @@ const ALL_REDUCE: Eligibility = Eligibility {
     ops: Ops::of(&[Op::AllReduce]),
     dtypes: Dtypes::of(&[Dtype::F32, Dtype::F16, Dtype::Bf16]),
     reduce_ops: ReduceOps::of(&[ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Avg]),
+    memory: Memory::Device,
     topologies: Topologies::of(&[Topology::MultiNode]),
     needs: Caps::of(&[Cap::P2p]),
     order: OrderClass::Library,
@@ -53,6 +54,7 @@ mod tests {
         assert_eq!(ALL_REDUCE.determinism, inside.determinism.min(across.determinism));
         assert_eq!(ALL_REDUCE.deviates, inside.deviates.union(across.deviates));
         assert_eq!(ALL_REDUCE.needs, inside.needs.union(across.needs));
+        assert_eq!(ALL_REDUCE.memory, across.memory);
         assert!(across.topologies.contains(Topology::MultiNode));
     }
 }

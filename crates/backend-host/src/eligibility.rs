@@ -3,7 +3,7 @@
 use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{Dtypes, Mode, Modes, Ops, ReduceOps};
 use crossover_core::contract::{Determinism, Deviations, OrderClass};
-use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
+use crossover_core::eligibility::{Eligibility, Memory, Nodes, Worlds};
 use crossover_core::facts::{Caps, Topologies, Topology};
 
 use crate::layout::MAX_WORLD;
@@ -35,6 +35,7 @@ const ELIGIBILITY: Eligibility = Eligibility {
     reduce_ops: ReduceOps::ALL,
     modes: Modes::of(&[Mode::Eager]),
     worlds: Worlds::range(1, MAX_WORLD),
+    memory: Memory::Any, // the topology says it
     nodes: Nodes::One,
     topologies: Topologies::of(&[Topology::Host]),
     needs: Caps::NONE,

@@ -3,7 +3,7 @@
 use crossover_core::backend::{Algorithm, Descriptor};
 use crossover_core::call::{Dtypes, Mode, Modes, Ops, ReduceOps};
 use crossover_core::contract::{Determinism, Deviations, OrderClass};
-use crossover_core::eligibility::{Eligibility, Nodes, Worlds};
+use crossover_core::eligibility::{Eligibility, Memory, Nodes, Worlds};
 use crossover_core::facts::{Caps, Topologies, Topology};
 
 /// The index of `one_shot` in [`DESCRIPTOR`]'s list. The other is `two_shot`.
@@ -36,6 +36,7 @@ const ELIGIBILITY: Eligibility = Eligibility {
     reduce_ops: ReduceOps::ALL,
     modes: Modes::of(&[Mode::Eager]),
     worlds: Worlds::range(1, MAX_WORLD),
+    memory: Memory::Host,
     nodes: Nodes::Any,
     topologies: Topologies::of(&[Topology::MultiNode]),
     needs: Caps::NONE,

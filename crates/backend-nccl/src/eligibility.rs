@@ -3,7 +3,7 @@
 use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
 use crossover_core::call::{Dtype, Dtypes, Op, Ops, ReduceOp, ReduceOps};
 use crossover_core::contract::{Determinism, OrderClass};
-use crossover_core::eligibility::{Eligibility, Worlds};
+use crossover_core::eligibility::{Eligibility, Memory, Worlds};
 use crossover_core::facts::{Cap, Caps, Topologies, Topology};
 
 /// What backend `nccl` is. The first algorithm has no name of its own: the library chooses within.
@@ -42,6 +42,7 @@ const LIBRARY: Eligibility = Eligibility {
     reduce_dtypes: Dtypes::ALL.without(Dtypes::of(&[Dtype::F8E4M3, Dtype::F8E5M2])),
     reduce_ops: ReduceOps::of(&[ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Avg]),
     worlds: Worlds::ANY,
+    memory: Memory::Device,
     topologies: Topologies::ALL.without(Topologies::of(&[Topology::Host])),
     order: OrderClass::Library,
     determinism: Determinism::RankConsistent,
@@ -53,14 +54,7 @@ const LIBRARY: Eligibility = Eligibility {
 /// (`FuncSumPostDiv`), as ours does.
 const OF_INTEGERS: Eligibility = Eligibility {
     ops: Ops::of(&[Op::AllReduce, Op::ReduceScatter]),
-    dtypes: Dtypes::of(&[
-        Dtype::I8,
-        Dtype::U8,
-        Dtype::I32,
-        Dtype::U32,
-        Dtype::I64,
-        Dtype::U64,
-    ]),
+    dtypes: Dtypes::of(&[Dtype::I8, Dtype::U8, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64]),
     reduce_ops: ReduceOps::ALL,
     determinism: Determinism::SizeInvariant,
     ..LIBRARY

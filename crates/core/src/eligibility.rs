@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::call::{CallKind, Dtypes, Modes, Ops, ReduceOps};
 use crate::contract::{Determinism, Deviation, Deviations, OrderClass};
-use crate::facts::{Caps, GroupProfile, Topologies};
+use crate::facts::{Caps, GroupProfile, HOST_ARCH, Topologies};
 
 /// Everything an algorithm can ever take. What only set-up can know (capacity) joins it as an
 /// agreed number.
@@ -28,6 +28,8 @@ pub struct Eligibility {
     pub modes: Modes,
     /// Group sizes.
     pub worlds: Worlds,
+    /// Where tensors are.
+    pub memory: Memory,
     /// One node, or any number.
     pub nodes: Nodes,
     /// Topologies.
@@ -102,6 +104,28 @@ impl fmt::Display for Worlds {
     }
 }
 
+/// Where a group's tensors are. Between nodes the topology does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// Anywhere that the topology allows.
+    Any,
+    /// In the host's memory.
+    Host,
+    /// On devices.
+    Device,
+}
+
+impl Memory {
+    fn is_of(self, group: &GroupProfile) -> bool {
+        match self {
+            Memory::Any => true,
+            Memory::Host => group.arch == HOST_ARCH,
+            Memory::Device => group.arch != HOST_ARCH,
+        }
+    }
+}
+
 /// How many nodes a group may span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +142,8 @@ pub enum Nodes {
 pub enum Clause {
     /// The collective.
     Op,
+    /// Where the tensors are.
+    Memory,
     /// The topology.
     Topology,
     /// The number of nodes.
@@ -151,6 +177,7 @@ impl Clause {
     pub const fn name(self) -> &'static str {
         match self {
             Clause::Op => "op",
+            Clause::Memory => "memory",
             Clause::Topology => "topology",
             Clause::Nodes => "nodes",
             Clause::World => "world",
@@ -190,6 +217,7 @@ impl Eligibility {
         reduce_ops: ReduceOps::ALL,
         modes: Modes::ALL,
         worlds: Worlds::ANY,
+        memory: Memory::Any,
         nodes: Nodes::Any,
         topologies: Topologies::ALL,
         needs: Caps::NONE,
@@ -237,7 +265,9 @@ impl Eligibility {
 
     /// The first clause that no call of this group can meet.
     pub fn failing_group(&self, group: &GroupProfile) -> Option<Clause> {
-        if !self.topologies.contains(group.topology) {
+        if !self.memory.is_of(group) {
+            Some(Clause::Memory)
+        } else if !self.topologies.contains(group.topology) {
             Some(Clause::Topology)
         } else if self.nodes == Nodes::One && group.nodes > 1 {
             Some(Clause::Nodes)
@@ -301,6 +331,11 @@ impl Eligibility {
     /// A failed clause of the group with the words that a person needs.
     pub fn group_refusal(&self, clause: Clause, group: &GroupProfile) -> Refusal {
         let (want, got) = match clause {
+            Clause::Memory => {
+                let words = |on_host: bool| if on_host { "the host's" } else { "a device's" };
+                let on_host = self.memory == Memory::Host;
+                (words(on_host).to_owned(), words(group.arch == HOST_ARCH).to_owned())
+            }
             Clause::Topology => (self.topologies.to_string(), group.topology.to_string()),
             Clause::Nodes => ("one node".to_owned(), format!("a group on {} nodes", group.nodes)),
             Clause::World => (self.worlds.to_string(), group.world.to_string()),

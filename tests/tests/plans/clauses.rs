@@ -4,8 +4,8 @@
 use crossover_core::backend::{Algorithm, Descriptor, Param, Values};
 use crossover_core::call::{CallKind, Dtype, Dtypes, Mode, Modes, Op, Ops, ReduceOp, ReduceOps};
 use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
-use crossover_core::eligibility::{Clause, Eligibility, Nodes, Worlds};
-use crossover_core::facts::{Cap, Caps, GroupProfile, Topologies, Topology};
+use crossover_core::eligibility::{Clause, Eligibility, Memory, Nodes, Worlds};
+use crossover_core::facts::{Cap, Caps, GroupProfile, HOST_ARCH, Topologies, Topology};
 use crossover_core::policy::{Basis, ByteRange, arch_matches};
 use crossover_core::registry::Registry;
 
@@ -18,6 +18,7 @@ const NARROW: Eligibility = Eligibility {
     modes: Modes::of(&[Mode::Eager]),
     worlds: Worlds::range(2, 8),
     nodes: Nodes::One,
+    memory: Memory::Device,
     topologies: Topologies::of(&[Topology::NvlinkFull, Topology::Pcie]),
     needs: Caps::of(&[Cap::P2p, Cap::Multicast]),
     max_bytes: 1000,
@@ -59,7 +60,7 @@ fn check(want: Option<Clause>, change: impl Fn(&mut Asked)) {
     change(&mut asked);
     let Asked { group, call, bytes, capacity } = &asked;
     assert_eq!(NARROW.failing(group, call, *bytes, *capacity), want);
-    let of_group = [Clause::Topology, Clause::Nodes, Clause::World, Clause::Caps];
+    let of_group = [Clause::Memory, Clause::Topology, Clause::Nodes, Clause::World, Clause::Caps];
     let (group_alone, call_alone) = (NARROW.failing_group(group), NARROW.failing_call(call));
     match want {
         Some(clause) if of_group.contains(&clause) => {
@@ -75,6 +76,8 @@ fn each_clause_refuses_what_it_names_and_nothing_nearer() {
     check(None, |_| {});
     check(Some(Clause::Op), |a| a.call.op = Op::ReduceScatter);
     check(None, |a| a.call.op = Op::AllGather);
+    check(Some(Clause::Memory), |a| a.group.arch = HOST_ARCH.to_owned());
+    check(None, |a| a.group.arch = "gfx942".to_owned());
     check(Some(Clause::Topology), |a| a.group.topology = Topology::NvlinkPartial);
     check(None, |a| a.group.topology = Topology::Pcie);
     check(Some(Clause::Nodes), |a| a.group.nodes = 2);
@@ -161,7 +164,10 @@ fn the_library_copies_eight_bit_floats_and_reduces_none() {
                 stated.failing_call(&CallKind { op, dtype, contract, ..met().call })
             };
             assert_eq!(failing(Op::AllGather), None, "{name} {dtype}");
-            let refused = matches!(dtype, Dtype::F8E4M3 | Dtype::F8E5M2).then_some(Clause::Dtype);
+            let small = matches!(dtype, Dtype::F8E4M3 | Dtype::F8E5M2);
+            let has_kernel = matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16);
+            let is_refused = small || (name == "symmetric" && !has_kernel);
+            let refused = is_refused.then_some(Clause::Dtype);
             for op in [Op::AllReduce, Op::ReduceScatter] {
                 assert_eq!(failing(op), refused, "{name} {op} {dtype}");
             }

@@ -115,7 +115,8 @@ fn a_group_says_that_a_declared_backend_is_not_linked() {
         assert_eq!(told.chosen.map(|c| c.target).as_deref(), Some("host/one_shot"));
         let absent = &told.considered[0];
         assert_eq!((absent.target.as_str(), absent.verdict), ("loose", Verdict::Ineligible));
-        let want = "presence: wants a backend linked into this program, got only host, ipc";
+        let want = "presence: wants a backend linked into this program, got only hierarchical, \
+                    host, ipc, mpi, nccl";
         assert_eq!(absent.reason, want);
     }
 }
