@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use crossover::Builder;
+use crossover_bootstrap::{Launch, Options, connect};
+use crossover_core::bootstrap::Bootstrap;
 use crossover_core::communicator::Communicator;
 use crossover_core::facts::HOST_ARCH;
 use crossover_core::form::FormError;
@@ -50,7 +52,7 @@ impl Formation {
     }
 
     /// As one rank of several threads.
-    pub(crate) fn seated(self, launch: crossover_bootstrap::Launch) -> Formation {
+    pub(crate) fn seated(self, launch: Launch) -> Formation {
         Formation { builder: self.builder.with_launch(launch) }
     }
 
@@ -85,11 +87,22 @@ impl Formation {
     }
 
     /// Forms a group of the same ranks on host memory, whatever is forced and wherever their data
-    /// is. Collective.
+    /// is; they are on one node. Collective.
     pub(crate) fn form_on_host(&self) -> Result<Communicator, Failure> {
         let (device, forced, why) = (HOST_DEVICE, HOST_BACKEND, "a group on host memory");
         let builder = self.builder.clone().tag("beside");
         self.form_by(&builder.set("device", device, why).set("use", forced, why))
+    }
+
+    /// A control plane of the same ranks, beside those that groups keep. Collective.
+    pub(crate) fn control_plane(&self) -> Result<Box<dyn Bootstrap>, Failure> {
+        let settings = self.settings()?;
+        let launch = self.builder.launch().cloned().unwrap_or_else(|| Launch::new(0, 1));
+        // Ranks meet for it, and then wait by it for one another's calls.
+        let for_calls = settings.group("beside").backends.call_deadline;
+        let deadline = settings.form_timeout.unwrap_or_default().max(for_calls);
+        let options = Options { deadline, node_id: settings.node_id, ..Options::default() };
+        Ok(connect(&launch, &options).map_err(crossover::Error::from)?)
     }
 
     fn form_by(&self, builder: &Builder) -> Result<Communicator, Failure> {

@@ -3,7 +3,6 @@
 
 use crossover_bootstrap::binding;
 use crossover_core::call::Mode;
-use crossover_core::communicator::CallError;
 use crossover_core::facts::{GroupProfile, RankReport};
 use crossover_core::policy::Layer;
 use rustix::thread::CpuSet;
@@ -99,7 +98,7 @@ impl About {
     }
 }
 
-fn all_processors(beside: &Beside<'_>) -> Result<Vec<usize>, CallError> {
+fn all_processors(beside: &Beside<'_>) -> Result<Vec<usize>, Failure> {
     let mut allowed = vec![0; CpuSet::MAX_CPU];
     binding::allowed().into_iter().for_each(|processor| allowed[processor] = 1);
     beside.max(&mut allowed)?;

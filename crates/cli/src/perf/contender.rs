@@ -1,5 +1,6 @@
 //! Which groups are measured: the one that the policy makes, or one for each target.
 
+use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::Op;
 use crossover_core::communicator::Communicator;
 
@@ -29,8 +30,17 @@ pub(super) struct Contenders {
     pub(super) policy: Communicator,
     /// For `--use all`, one for each target that is open to the ranks and knows the op.
     pub(super) targets: Vec<Contender>,
-    /// Where data is on devices: the ranks' group on host memory.
-    host: Option<Communicator>,
+    way: Way,
+}
+
+/// By what ranks exchange what perf itself wants to know.
+enum Way {
+    /// Where they are on several nodes.
+    ControlPlane(Box<dyn Bootstrap>),
+    /// Where data is on devices of one node: the ranks' group on host memory.
+    Host(Box<Communicator>),
+    /// The groups under test, on host memory of one node.
+    UnderTest,
 }
 
 impl Contenders {
@@ -55,16 +65,28 @@ impl Contenders {
             Ok(Contender { group, target })
         };
         let targets = targets.into_iter().map(form).collect::<Result<_, Failure>>()?;
-        let host = match place {
-            Place::Host => None,
-            Place::On { .. } => Some(formation.form_on_host()?),
+        let way = match place {
+            _ if policy.facts().profile().nodes > 1 => {
+                Way::ControlPlane(formation.control_plane()?)
+            }
+            Place::Host => Way::UnderTest,
+            Place::On { .. } => Way::Host(Box::new(formation.form_on_host()?)),
         };
-        Ok(Contenders { policy, targets, host })
+        Ok(Contenders { policy, targets, way })
     }
 
     /// Exchanges beside calls of this op.
     pub(super) fn beside(&self, op: Op) -> Beside<'_> {
-        Beside::new(self.host.as_ref().unwrap_or(&self.policy), op)
+        self.beside_calls_of(&self.policy, op)
+    }
+
+    /// Exchanges beside calls of this op and this group, which is one of these.
+    pub(super) fn beside_calls_of<'s>(&'s self, group: &'s Communicator, op: Op) -> Beside<'s> {
+        match &self.way {
+            Way::ControlPlane(boot) => Beside::ControlPlane(&**boot),
+            Way::Host(host) => Beside::new(host, op),
+            Way::UnderTest => Beside::new(group, op),
+        }
     }
 
     /// Says goodbye to the peers. Collective.
@@ -73,7 +95,11 @@ impl Contenders {
             target.group.close()?;
         }
         self.policy.close()?;
-        Ok(self.host.as_ref().map_or(Ok(()), Communicator::close)?)
+        match &self.way {
+            Way::Host(host) => Ok(host.close()?),
+            // Nobody waits for a rank that has had all results.
+            Way::ControlPlane(_) | Way::UnderTest => Ok(()),
+        }
     }
 }
 

@@ -45,13 +45,14 @@ pub(super) struct Placed {
 /// Measures, on all ranks together. `calls` numbers the calls so that each has new data.
 pub(super) fn measure(
     group: &Communicator,
+    beside: &Beside<'_>,
     case: &Case,
     iterations: Option<u32>,
     calls: &mut u64,
 ) -> Result<Measured, Failure> {
     let before = calls_by_target(group, case.op);
-    let out_of_place = place(group, case, Placement::OutOfPlace, iterations, calls)?;
-    let in_place = place(group, case, Placement::InPlace, iterations, calls)?;
+    let out_of_place = place(group, beside, case, Placement::OutOfPlace, iterations, calls)?;
+    let in_place = place(group, beside, case, Placement::InPlace, iterations, calls)?;
     Ok(measured(group, case.op, &before, (out_of_place, in_place)))
 }
 
@@ -69,6 +70,7 @@ pub(super) fn measured(
 
 fn place(
     group: &Communicator,
+    beside: &Beside<'_>,
     case: &Case,
     placement: Placement,
     iterations: Option<u32>,
@@ -77,7 +79,6 @@ fn place(
     let count = if case.size() <= SMALL { 4 } else { 2 };
     let slots = std::iter::repeat_with(|| Slot::new(case, placement)).take(count);
     let mut slots: Vec<Slot> = slots.collect::<Result<_, _>>()?;
-    let beside = Beside::new(group, case.op);
 
     let mut wrong = 0;
     for slot in &mut slots {
@@ -88,10 +89,10 @@ fn place(
     }
     let wrong = beside.sum(wrong)?;
 
-    let warm_up = samples(group, &beside, &mut slots, WARM_UP as usize)?;
-    let affordable = affordable(&beside, warm_up.1 / WARM_UP, ITERATIONS)?;
+    let warm_up = samples(group, beside, &mut slots, WARM_UP as usize)?;
+    let affordable = affordable(beside, warm_up.1 / WARM_UP, ITERATIONS)?;
     let iterations = iterations.map_or(affordable, |iterations| iterations as usize);
-    let (mut samples, _) = samples(group, &beside, &mut slots, iterations)?;
+    let (mut samples, _) = samples(group, beside, &mut slots, iterations)?;
     beside.max(&mut samples)?;
     Ok(Placed { wrong, times: Times::of(samples), calls: 1, host: None })
 }
@@ -110,7 +111,7 @@ fn samples(
     beside: &Beside<'_>,
     slots: &mut [Slot],
     iterations: usize,
-) -> Result<(Vec<u64>, Duration), CallError> {
+) -> Result<(Vec<u64>, Duration), Failure> {
     let mut samples = Vec::with_capacity(iterations);
     let first = Instant::now();
     for iteration in 0..iterations {
@@ -129,7 +130,7 @@ pub(super) fn affordable(
     beside: &Beside<'_>,
     each: Duration,
     range: RangeInclusive<usize>,
-) -> Result<usize, CallError> {
+) -> Result<usize, Failure> {
     let mut slowest = [each.as_nanos() as u64];
     beside.max(&mut slowest)?;
     let affordable = BUDGET.as_nanos() as u64 / slowest[0].max(1);

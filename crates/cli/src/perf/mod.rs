@@ -169,7 +169,7 @@ impl Args {
 /// What tests of this module share.
 #[cfg(test)]
 mod support {
-    use std::sync::OnceLock;
+    use std::sync::{Arc, OnceLock};
 
     use clap::Parser as _;
     use crossover_kernel_emulation::driver::{Emulated, Options};
@@ -189,12 +189,14 @@ mod support {
 
     /// Makes the processor two devices of the driver `emulated`, the same ones for all tests of a
     /// process.
-    pub(super) fn emulate() {
-        static INSTALLED: OnceLock<()> = OnceLock::new();
+    pub(super) fn emulate() -> &'static Arc<Emulated> {
+        static INSTALLED: OnceLock<Arc<Emulated>> = OnceLock::new();
         INSTALLED.get_or_init(|| {
             // So little is copied in no time where every access is emulated.
             let options = Options { devices: 2, l2: 16 << 10, ..Options::default() };
-            crossover_device::install("emulated", Emulated::new(options));
-        });
+            let driver = Emulated::new(options);
+            crossover_device::install("emulated", Arc::clone(&driver) as _);
+            driver
+        })
     }
 }
