@@ -268,3 +268,17 @@ fn a_lost_rank_is_named_and_nobody_hangs() {
     assert!(!output.status.success(), "{error}");
     assert!(error.contains("rank 1 was lost"), "{error}");
 }
+
+/// One machine plays two nodes, and nothing moves host memory between them.
+#[test]
+fn a_group_that_no_backend_serves_is_told_so_once() {
+    let script = r#"CROSSOVER_NODE_ID=node$CROSSOVER_RANK exec "$0" perf all_reduce --device host"#;
+    let arguments = ["launch", "-n", "2", "--", "sh", "-c", script];
+    let arguments = [&arguments[..], &[env!("CARGO_BIN_EXE_crossover")]].concat();
+    let output = crossover(&arguments, &[("CROSSOVER_DISABLE", "mpi")]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    let sentence = "error: no backend is available to this group of 2: ";
+    assert_eq!(error.matches(sentence).count(), 1, "{error}");
+    assert!(error.contains("`host`: topology: wants host, got multi_node"), "{error}");
+}

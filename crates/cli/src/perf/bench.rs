@@ -106,10 +106,7 @@ fn rows_of(
             stage.measure(&groups, &contenders.beside(case.op), case, args.iters, calls)?
         }
         None => {
-            let all = groups.iter().map(|group| {
-                let beside = contenders.beside_calls_of(group, case.op);
-                measure(group, &beside, case, args.iters, calls)
-            });
+            let all = groups.iter().map(|group| measure(group, case, args.iters, calls));
             all.collect::<Result<_, _>>()?
         }
     };

@@ -1,10 +1,13 @@
 //! Exchanges beside the calls under test: a barrier before each, and the ranks' results after all.
 //!
-//! On one node they go through a group on host memory: the one under test, or another of the same
-//! ranks where their data is on devices. They are made with another collective than the one under
-//! test, so that the group's counters of the one under test count nothing else. Ranks on several
-//! nodes have the control plane, since what moves host memory between nodes may be missing where data is on
-//! devices. It is slower, which delays the start of an iteration and is in no time.
+//! They go through a group on host memory: the one under test, or another of the same ranks where
+//! their data is on devices of one node. They are made with another collective than the one under
+//! test, so that the group's counters of the one under test count nothing else.
+//!
+//! Ranks whose devices are on several nodes have the control plane, since what moves host memory
+//! between nodes may be missing there. It lets ranks go tens of microseconds apart, which is in no
+//! time: calls on devices are timed behind others that put ranks in step. On host memory it would be
+//! in the time of every call.
 
 use crossover_core::bootstrap::{Bootstrap, BootstrapError};
 use crossover_core::call::{Op, ReduceOp};
@@ -27,7 +30,7 @@ pub(super) enum Beside<'g> {
 }
 
 impl<'g> Beside<'g> {
-    /// Through a group whose ranks are on one node.
+    /// Through a group on host memory.
     pub(super) fn new(group: &'g Communicator, under_test: Op) -> Beside<'g> {
         Beside::Group { group, gathers: under_test == Op::AllReduce }
     }

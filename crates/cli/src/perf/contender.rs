@@ -35,11 +35,11 @@ pub(super) struct Contenders {
 
 /// By what ranks exchange what perf itself wants to know.
 enum Way {
-    /// Where they are on several nodes.
+    /// Where data is on devices of several nodes.
     ControlPlane(Box<dyn Bootstrap>),
     /// Where data is on devices of one node: the ranks' group on host memory.
     Host(Box<Communicator>),
-    /// The groups under test, on host memory of one node.
+    /// The groups under test, where data is in host memory.
     UnderTest,
 }
 
@@ -66,10 +66,10 @@ impl Contenders {
         };
         let targets = targets.into_iter().map(form).collect::<Result<_, Failure>>()?;
         let way = match place {
-            _ if policy.facts().profile().nodes > 1 => {
+            Place::Host => Way::UnderTest,
+            Place::On { .. } if policy.facts().profile().nodes > 1 => {
                 Way::ControlPlane(formation.control_plane()?)
             }
-            Place::Host => Way::UnderTest,
             Place::On { .. } => Way::Host(Box::new(formation.form_on_host()?)),
         };
         Ok(Contenders { policy, targets, way })
@@ -77,15 +77,10 @@ impl Contenders {
 
     /// Exchanges beside calls of this op.
     pub(super) fn beside(&self, op: Op) -> Beside<'_> {
-        self.beside_calls_of(&self.policy, op)
-    }
-
-    /// Exchanges beside calls of this op and this group, which is one of these.
-    pub(super) fn beside_calls_of<'s>(&'s self, group: &'s Communicator, op: Op) -> Beside<'s> {
         match &self.way {
             Way::ControlPlane(boot) => Beside::ControlPlane(&**boot),
             Way::Host(host) => Beside::new(host, op),
-            Way::UnderTest => Beside::new(group, op),
+            Way::UnderTest => Beside::new(&self.policy, op),
         }
     }
 

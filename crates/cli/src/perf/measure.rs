@@ -45,14 +45,13 @@ pub(super) struct Placed {
 /// Measures, on all ranks together. `calls` numbers the calls so that each has new data.
 pub(super) fn measure(
     group: &Communicator,
-    beside: &Beside<'_>,
     case: &Case,
     iterations: Option<u32>,
     calls: &mut u64,
 ) -> Result<Measured, Failure> {
     let before = calls_by_target(group, case.op);
-    let out_of_place = place(group, beside, case, Placement::OutOfPlace, iterations, calls)?;
-    let in_place = place(group, beside, case, Placement::InPlace, iterations, calls)?;
+    let out_of_place = place(group, case, Placement::OutOfPlace, iterations, calls)?;
+    let in_place = place(group, case, Placement::InPlace, iterations, calls)?;
     Ok(measured(group, case.op, &before, (out_of_place, in_place)))
 }
 
@@ -70,7 +69,6 @@ pub(super) fn measured(
 
 fn place(
     group: &Communicator,
-    beside: &Beside<'_>,
     case: &Case,
     placement: Placement,
     iterations: Option<u32>,
@@ -79,6 +77,7 @@ fn place(
     let count = if case.size() <= SMALL { 4 } else { 2 };
     let slots = std::iter::repeat_with(|| Slot::new(case, placement)).take(count);
     let mut slots: Vec<Slot> = slots.collect::<Result<_, _>>()?;
+    let beside = Beside::new(group, case.op);
 
     let mut wrong = 0;
     for slot in &mut slots {
@@ -89,10 +88,10 @@ fn place(
     }
     let wrong = beside.sum(wrong)?;
 
-    let warm_up = samples(group, beside, &mut slots, WARM_UP as usize)?;
-    let affordable = affordable(beside, warm_up.1 / WARM_UP, ITERATIONS)?;
+    let warm_up = samples(group, &beside, &mut slots, WARM_UP as usize)?;
+    let affordable = affordable(&beside, warm_up.1 / WARM_UP, ITERATIONS)?;
     let iterations = iterations.map_or(affordable, |iterations| iterations as usize);
-    let (mut samples, _) = samples(group, beside, &mut slots, iterations)?;
+    let (mut samples, _) = samples(group, &beside, &mut slots, iterations)?;
     beside.max(&mut samples)?;
     Ok(Placed { wrong, times: Times::of(samples), calls: 1, host: None })
 }
