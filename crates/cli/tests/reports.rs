@@ -234,6 +234,9 @@ fn the_doctor_finds_what_is_wrong() {
     let report = json(&["doctor", "--json"], &[], 0);
     assert_eq!(verdict(&report, "group"), ["ok", "ok", "ok"]);
     assert_eq!(verdict(&report, "settings"), ["ok"]);
+    for library in ["nccl", "rccl"] {
+        assert_ne!(verdict(&report, library), [""; 0], "it is told, or why there is none");
+    }
 
     let report = json(&["doctor", "--json"], &[("CROSSOVER_SHM_DIR", "/nonexistent")], 1);
     assert_eq!(verdict(&report, "shm_dir"), ["fail"]);

@@ -5,6 +5,7 @@ mod devices;
 mod finding;
 mod machine;
 mod misset;
+mod nccl;
 mod peers;
 mod shared_memory;
 mod software;
@@ -58,6 +59,7 @@ fn examine() -> Vec<Finding> {
     findings.extend(machine::examine());
     let (settings, found) = software::examine();
     findings.extend(devices::examine(settings.as_ref()));
+    findings.extend(nccl::examine(settings.as_ref()));
     findings.extend(found);
     findings.extend(misset::examine(settings.as_ref()));
     findings.extend(peers::examine(settings.as_ref()));
