@@ -7,10 +7,6 @@
 
 namespace {
 
-bool reduces(Kind kind) {
-  return kind == Kind::ALL_REDUCE || kind == Kind::REDUCE_SCATTER || kind == Kind::REDUCE;
-}
-
 bool has_peer(Kind kind) {
   return kind == Kind::BROADCAST || kind == Kind::REDUCE || kind == Kind::SEND ||
          kind == Kind::RECV;

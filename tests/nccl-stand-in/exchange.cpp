@@ -228,7 +228,21 @@ void spoil(const Operation &operation, const Communicator &us) {
   if (is_written && count > 0) operation.output[(count / 2 + 1) * size - 1] ^= 1;
 }
 
+// A reduction reads and writes whole elements, a copy bytes.
+bool is_misaligned(const Operation &operation, const Communicator &us) {
+  if (!reduces(operation.kind)) return false;
+  bool is_written = operation.kind != Kind::REDUCE || operation.peer == us.rank;
+  auto off = [&](const void *buffer) {
+    return reinterpret_cast<uintptr_t>(buffer) % size_of(operation.dtype) != 0;
+  };
+  return off(operation.input) || (is_written && off(operation.output));
+}
+
 }  // namespace
+
+bool reduces(Kind kind) {
+  return kind == Kind::ALL_REDUCE || kind == Kind::REDUCE_SCATTER || kind == Kind::REDUCE;
+}
 
 const char *name_of(Kind kind) {
   switch (kind) {
@@ -262,6 +276,9 @@ size_t Operation::output_bytes(int world) const {
 
 void carry_out(Communicator &communicator, const std::vector<Operation> &operations) {
   for (auto &operation : operations) {
+    if (is_misaligned(operation, communicator)) {
+      return communicator.fail(UNHANDLED_DEVICE_ERROR, by(communicator) + "misaligned address");
+    }
     switch (operation.failure) {
       case CallFailure::HANG:
         communicator.wait([] { return false; });

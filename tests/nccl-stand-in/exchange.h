@@ -16,6 +16,7 @@ enum class Kind : uint32_t {
   RECV
 };
 const char *name_of(Kind kind);
+bool reduces(Kind kind);
 
 struct Operation {
   Kind kind;

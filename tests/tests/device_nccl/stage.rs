@@ -14,7 +14,7 @@ use crossover_tests::device::{Stand, Target};
 use crossover_tests::groups::{Plan, forcing, on_channels};
 use crossover_tests::nccl::{StandIn, install, stand_in};
 
-const VARIABLES: [(&str, &str); 2] =
+pub(crate) const VARIABLES: [(&str, &str); 2] =
     [("NCCL_MULTI_RANK_GPU_ENABLE", "1"), ("NCCL_NVLS_ENABLE", "0")];
 
 /// Runs a test in a process of its own. `name` is its path, as the harness knows it, behind the name
@@ -73,7 +73,11 @@ impl Library {
         let path = folder.join("libnccl.so.2");
         if !path.exists() {
             let part = folder.join(format!("part-{}", std::process::id()));
-            fs::copy(&built, &part).and_then(|_| fs::rename(&part, &path)).expect("a copy");
+            fs::copy(&built, &part).expect("a copy");
+            // Another process may be as far, and have loaded its own: the first one stays.
+            let linked = fs::hard_link(&part, &path);
+            assert!(linked.is_ok() || path.exists(), "{linked:?}");
+            fs::remove_file(&part).expect("the copy's other name");
         }
         Library::at(stand, path)
     }

@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossover_nccl_sys::layout::{Comm, Config, Status, WINDOW_COLLECTIVE_SYMMETRIC, Window};
+use crossover_nccl_sys::layout::{
+    Comm, Config, DataType, RedOp, Status, WINDOW_COLLECTIVE_SYMMETRIC, Window,
+};
 
 use super::group::{Bench, Rank, ok, until};
 
@@ -119,6 +121,29 @@ fn a_call_fails_later() {
             rank.synchronize();
             assert_eq!(rank.state(), Status::REMOTE_ERROR);
             assert_eq!(rank.sum(&mut [1; 4]), Status::REMOTE_ERROR);
+        } else {
+            thread::sleep(Duration::from_millis(20));
+            assert_eq!(rank.state(), Status::SUCCESS);
+            rank.abort();
+            rank.synchronize();
+        }
+    });
+}
+
+/// As on a device: the kernel faults.
+#[test]
+fn a_reduction_of_what_is_no_multiple_of_its_elements_fails_later() {
+    let Some(bench) = Bench::new() else { return };
+    bench.ranks(2, |rank| {
+        let mut words = [1u64; 4];
+        let from = words.as_mut_ptr().wrapping_byte_add(2 * rank.rank).cast::<c_void>();
+        let (comm, stream) = (rank.comm, rank.raw_stream());
+        let all_reduce = rank.bench.nccl.calls.all_reduce;
+        // SAFETY: the words are awaited, and have room for the elements and what is before.
+        ok(unsafe { all_reduce(from, from, 4, DataType::I32, RedOp::SUM, comm, stream) });
+        if rank.rank == 1 {
+            rank.synchronize();
+            assert_eq!(rank.state(), Status::UNHANDLED_CUDA_ERROR);
         } else {
             thread::sleep(Duration::from_millis(20));
             assert_eq!(rank.state(), Status::SUCCESS);

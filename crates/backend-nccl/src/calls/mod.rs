@@ -1,5 +1,6 @@
 //! Which of the library's calls make one of ours.
 
+mod detour;
 mod put;
 
 use crossover_core::backend::EnqueueError;
@@ -10,6 +11,7 @@ use crossover_device::memory::Buffer;
 use crossover_nccl_sys::Library;
 use crossover_nccl_sys::layout::{self, CollConfig, DataType, RedOp, Status};
 
+use crate::calls::detour::Detours;
 use crate::calls::put::{Ends, Put, Sum};
 use crate::comm::{Comm, Failed};
 
@@ -20,6 +22,8 @@ pub(crate) struct Maker {
     pub(crate) world: u32,
     /// Through which an `all_to_all` goes that works in place.
     scratch: Buffer,
+    /// Through which reductions go of tensors that the library cannot read.
+    detours: Detours,
 }
 
 /// One call, and where it is.
@@ -90,7 +94,7 @@ impl Maker {
         // A piece of each rank's part has at least some bytes.
         let bytes = Self::SCRATCH.max(world as usize * 4096); // size: a page for each rank
         let scratch = Buffer::new(&device, bytes)?;
-        Ok(Maker { device, rank, world, scratch })
+        Ok(Maker { device, rank, world, scratch, detours: Detours::default() })
     }
 
     /// Enqueues a call. Where nothing moves, the library is not asked: a group of calls without any
@@ -100,10 +104,30 @@ impl Maker {
     ///
     /// As for [`Session::enqueue`](crossover_core::backend::Session::enqueue).
     pub(crate) unsafe fn make(&self, comm: &Comm, made: &Made<'_>) -> Result<(), Trouble> {
-        let call = made.call;
-        if call.count == 0 {
+        if made.call.count == 0 {
             return Ok(());
         }
+        let Some(way) = self.detours.of(made, &self.device, self.rank, self.world)? else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.straight(comm, made) };
+        };
+        // SAFETY: the caller's promise about its tensors; the memory of the detour has room for
+        // each, lives as long as the session, and is this call's until its stream goes on.
+        unsafe {
+            if way.input > 0 {
+                self.device.copy(way.from, made.from, way.input, made.stream)?;
+            }
+            self.straight(comm, &Made { from: way.from, to: way.to, ..*made })?;
+            if way.output > 0 {
+                self.device.copy(made.to, way.to, way.output, made.stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reductions find their tensors at multiples of their element's size.
+    unsafe fn straight(&self, comm: &Comm, made: &Made<'_>) -> Result<(), Trouble> {
+        let call = made.call;
         let size = call.dtype.size();
         let sum = Sum { kind: kind(call.dtype), op: op(call.reduce_op) };
         let ends = |count| Ends { from: made.from, to: made.to, count };
