@@ -10,6 +10,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crossover_bootstrap::exit;
+
 use crate::library::Library;
 use crate::library::layout::{Comm, Errhandler, SUCCESS, THREAD_MULTIPLE};
 
@@ -140,20 +142,17 @@ pub(crate) fn judge(library: &Library, what: &str, status: c_int) -> Result<(), 
 static OURS: OnceLock<&'static Library> = OnceLock::new();
 
 fn end_with_the_process(library: &'static Library) {
-    unsafe extern "C" {
-        /// Of the C library: calls `f` when the process ends of its own.
-        fn atexit(f: extern "C" fn()) -> c_int;
-    }
-    if OURS.set(library).is_ok() {
-        // SAFETY: the function may be called when the process ends: it does not unwind. It is
-        // registered after the library's own handlers, and so runs before them.
-        unsafe { atexit(finalize) };
+    // It is registered after the library's own handlers, and so runs before them.
+    if OURS.set(library).is_ok()
+        && let Err(e) = exit::before_exit(finalize)
+    {
+        tracing::warn!("this process will end without MPI_Finalize: {e}");
     }
 }
 
 /// A launcher takes a rank that ends without this for one that has crashed. MPI waits here for all other ranks,
 /// which may be in trouble: then the process ends without.
-extern "C" fn finalize() {
+fn finalize(_: c_int) {
     let Some(library) = OURS.get().filter(|_| !ABANDONED.load(Acquire)) else { return };
     let _ = run("MPI_Finalize", GOODBYE, || {
         let mut ended = 0;

@@ -7,6 +7,7 @@
 //!   on one node, over TCP across nodes. Every wait has a deadline, every error names who is
 //!   awaited at which step, and what rank 0 can see ends in the same sentence on every rank.
 //! - [`threads`] and [`Solo`] are the same for ranks in one process, and for one rank.
+//! - [`exit`] is a last word before the process ends.
 //! - [`binding`] says on which processors ranks run; [`launcher`] starts the ranks of a job on this
 //!   node.
 
@@ -17,6 +18,7 @@ mod descriptors;
 mod environment;
 mod error;
 mod exchange;
+pub mod exit;
 mod frame;
 mod identity;
 mod launch;
