@@ -1,5 +1,7 @@
 #include "communicator.h"
 
+#include <signal.h>
+
 #include <utility>
 
 #include "control.h"
@@ -16,7 +18,27 @@ auto &published = *new std::map<Comm, std::shared_ptr<Communicator>>;
 // Of the next handle. None is used twice, so that one that was given back is known as such.
 uintptr_t next_handle = 0x10000;
 
+// Has the process taken the library's state down?
+std::atomic<bool> is_gone{false};
+// Threads in an abort, whose communicators are withdrawn.
+std::atomic<int> aborting{0};
+// Is this thread the stream's? On a device it would be none.
+thread_local bool is_stream = false;
+
+// Like a library whose threads and tables end with the process: whoever is in it then, or comes
+// later, crashes. Not with any luck: while there are communicators they are waited for.
+struct End {
+  ~End() {
+    is_gone = true;
+    if (aborting > 0 || count_communicators() > 0) usleep(100000);
+  }
+} end;
+
 }  // namespace
+
+void crash_if_gone() {
+  if (is_gone && !is_stream) raise(SIGSEGV);
+}
 
 EXPORT void crossover_stand_in_streams(HostFunction f) { host_function = f; }
 
@@ -130,6 +152,7 @@ Status Communicator::enqueue(std::unique_ptr<Launch> launch) {
 
 // Whoever replays a graph after its communicator was given back replays nothing.
 void run_launch(void *argument) {
+  is_stream = true;
   auto *launch = static_cast<Launch *>(argument);
   std::shared_ptr<Communicator> us = launch->communicator.lock();
   if (!us) return;
@@ -161,12 +184,23 @@ Status Communicator::finalize() {
 
 void Communicator::abort() {
   aborted_ = true;
+  ++aborting;
+  if (failures.abort_is_slow || failures.abort_hangs) {
+    for (int tries = 0; tries < 5000 || failures.abort_hangs; ++tries) {
+      crash_if_gone();
+      usleep(100);
+    }
+  }
   join();
-  // A function in a stream has seen it.
-  std::lock_guard<std::mutex> guard(running_);
+  {
+    // A function in a stream has seen it.
+    std::lock_guard<std::mutex> guard(running_);
+  }
+  --aborting;
 }
 
 Comm publish(const std::shared_ptr<Communicator> &communicator) {
+  crash_if_gone();
   std::lock_guard<std::mutex> guard(published_lock);
   next_handle += 16;
   auto handle = reinterpret_cast<Comm>(next_handle);
@@ -175,6 +209,7 @@ Comm publish(const std::shared_ptr<Communicator> &communicator) {
 }
 
 std::shared_ptr<Communicator> find(Comm comm) {
+  crash_if_gone();
   std::lock_guard<std::mutex> guard(published_lock);
   auto found = published.find(comm);
   if (found == published.end()) return nullptr;
@@ -182,6 +217,7 @@ std::shared_ptr<Communicator> find(Comm comm) {
 }
 
 std::shared_ptr<Communicator> withdraw(Comm comm) {
+  crash_if_gone();
   std::lock_guard<std::mutex> guard(published_lock);
   auto found = published.find(comm);
   if (found == published.end()) return nullptr;

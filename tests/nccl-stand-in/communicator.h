@@ -22,6 +22,9 @@ struct Launch;
 // For streams: a launch, when its turn comes.
 void run_launch(void *launch);
 
+// Of a thread that is in the library when the process has taken it down.
+void crash_if_gone();
+
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   Communicator(int rank, int world, bool blocking, const Failures &failures);
@@ -37,6 +40,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   template <class Ready>
   bool wait(Ready ready) {
     for (unsigned tries = 0; !ready(); ++tries) {
+      crash_if_gone();
       if (aborted_.load()) return false;
       if (tries < 100) {
         sched_yield();

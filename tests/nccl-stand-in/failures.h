@@ -6,6 +6,8 @@
 //   init=hang          it never comes, until it is aborted
 //   init=fail          ncclSystemError; the others wait for it
 //   finalize=hang      it does not end
+//   abort=slow         to abort takes half a second
+//   abort=hang         to abort does not end
 //   window=fail        its registration is refused, after all have come
 //   window=null        its registration succeeds and gives no window
 //   memory=fail        ncclMemAlloc is refused (on every rank of the process)
@@ -29,6 +31,8 @@ struct Failures {
   bool init_hangs = false;
   bool init_fails = false;
   bool finalize_hangs = false;
+  bool abort_is_slow = false;
+  bool abort_hangs = false;
   bool window_fails = false;
   bool window_is_null = false;
   bool memory_fails = false;

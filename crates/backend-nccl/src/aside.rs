@@ -5,11 +5,12 @@
 //! every call of the group's life, where a thread here costs one call of its beginning or end.
 
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use crossover_core::agreement::StepError;
 use serde::{Deserialize, Serialize};
+
+use crate::parting;
 
 /// How a rank fared with something that ranks do together: what it tells the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub(crate) fn within<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fared> + Send + 'static,
 ) -> Result<T, Fared> {
     let (done, outcome) = mpsc::sync_channel(1);
-    let started = thread::Builder::new().name(format!("crossover {what}")).spawn(move || {
+    let started = parting::spawn(what, move || {
         // Nobody may listen any more: then it is dropped here.
         drop(done.send(work()));
     });

@@ -14,6 +14,8 @@ use crossover_device::device::Device;
 use crossover_nccl_sys::Library;
 use crossover_nccl_sys::layout::{self, Config, Status, UniqueId};
 
+use crate::parting;
+
 /// The communicator. It blocks (`aside` says why), unless the user's `NCCL_COMM_BLOCKING` has it
 /// otherwise.
 pub(crate) struct Comm {
@@ -265,7 +267,7 @@ impl Drop for Comm {
     fn drop(&mut self) {
         if *self.state.get_mut() == OPEN {
             let (library, raw) = (Arc::clone(&self.library), self.raw);
-            let started = thread::Builder::new().spawn(move || abort(&library, raw));
+            let started = parting::spawn("abort", move || abort(&library, raw));
             if let Err(e) = started {
                 tracing::warn!("a communicator stays: there is no thread to abort it: {e}");
             }

@@ -12,7 +12,7 @@
 //! the first calls, whose results are checked. Nothing hangs without a word: what may never return
 //! runs `aside` of the rank's thread, `watch` is the thread that looks whether calls end, and
 //! `board` are pages that the ranks of a node share, on which they compare their calls and tell how
-//! the group ended. `sharing` is about several ranks on one device.
+//! the group ended; `parting` lets a process end that has such threads. `sharing` is about several ranks on one device.
 
 mod aside;
 mod board;
@@ -20,6 +20,7 @@ mod calls;
 mod comm;
 mod eligibility;
 mod ends;
+mod parting;
 mod session;
 mod settings;
 mod setup;

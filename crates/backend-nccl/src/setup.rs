@@ -23,6 +23,7 @@ use crate::calls::Maker;
 use crate::comm::{Comm, Ticket};
 use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
+use crate::parting;
 use crate::session::NcclSession;
 use crate::watch::{self, Bell, Last, Shared};
 use crate::window::{self, Outcome, Windows};
@@ -75,6 +76,7 @@ fn open(here: &Here<'_>, file: Option<PathBuf>) -> Result<Opened, StepError> {
     device.make_current().map_err(StepError::new)?;
     let library = Library::load(file.as_deref(), vendor)
         .map_err(|e| StepError(format!("{e}: nccl.library is the setting that names its file")))?;
+    parting::prepare(&parting::LOADED).map_err(StepError::new)?;
     if here.rank() == 0 {
         let (version, path) = (library.version, library.path.display());
         tracing::debug!(target: "crossover::nccl", %vendor, %version, %path, "library loaded");
@@ -358,6 +360,7 @@ fn begin(
     here: &Here<'_>,
     (proven, node): (Proven, Option<Node>),
 ) -> Result<NcclSession, StepError> {
+    parting::prepare(&parting::USED).map_err(StepError::new)?;
     let Proven { joined, maker, windows } = proven;
     let (board, liveness) = node.map(|node| (node.board, node.liveness)).unzip();
     let Joined { comm, device, .. } = joined;

@@ -14,7 +14,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossover_bootstrap::liveness::Liveness;
@@ -26,6 +26,7 @@ use crossover_device::stream::{Event, Stream};
 use crate::calls::{Maker, of_device};
 use crate::comm::Comm;
 use crate::ends::Ends;
+use crate::parting;
 use crate::window::Windows;
 
 /// Between looks.
@@ -119,14 +120,22 @@ impl Bell {
 /// The process has no thread left.
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    thread::Builder::new().name("crossover nccl".to_owned()).spawn(move || watch(&shared))
+    parting::spawn("nccl", move || watch(shared))
 }
 
-fn watch(shared: &Shared) {
+fn watch(shared: Arc<Shared>) {
     let mut seen = Seen { awaited: None, done: 0, since: Instant::now() };
     while !shared.bell.sleep() {
+        if parting::is_ending() {
+            if !shared.ends.is_well() {
+                shared.comm.abort();
+            }
+            // Nothing is given back: that may wait for the device.
+            std::mem::forget(shared);
+            return;
+        }
         if shared.ends.is_well()
-            && let Err(error) = shared.look().and_then(|()| seen.look(shared))
+            && let Err(error) = shared.look().and_then(|()| seen.look(&shared))
         {
             shared.ends.end(error, "watch", shared.last.seq.load(Acquire));
         }

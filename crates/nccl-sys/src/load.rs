@@ -216,14 +216,15 @@ impl Library {
         let mut tried = Vec::new();
         for name in names {
             match open(name, 0) {
-                Ok(loaded) => return Self::of(loaded, name, vendor),
+                // Even one that lacks something has been called by then.
+                Ok(loaded) => return Self::of(ManuallyDrop::new(loaded), name, vendor),
                 Err(why) => tried.push(Attempt { name: name.display().to_string(), why }),
             }
         }
         Err(LoadError::Absent { vendor, tried })
     }
 
-    fn of(loaded: Loaded, name: &Path, vendor: Vendor) -> Result<Self, LoadError> {
+    fn of(loaded: ManuallyDrop<Loaded>, name: &Path, vendor: Vendor) -> Result<Self, LoadError> {
         let lacks = |path: &Path, version, symbols| LoadError::Lacks {
             vendor,
             path: path.to_owned(),
@@ -242,7 +243,7 @@ impl Library {
         };
         let calls = Calls::find(&loaded).map_err(|symbols| lacks(&path, Some(version), symbols))?;
         let optional = Optional::find(&loaded);
-        Ok(Self { calls, optional, version, path, vendor, _loaded: ManuallyDrop::new(loaded) })
+        Ok(Self { calls, optional, version, path, vendor, _loaded: loaded })
     }
 }
 

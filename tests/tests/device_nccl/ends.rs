@@ -12,14 +12,14 @@ use crossover_tests::groups::Plan;
 use crate::stage::{Library, form, plan, refusal, tests_apart};
 
 /// How long ranks wait where one never comes.
-const SOON: Duration = Duration::from_millis(1500);
+pub(crate) const SOON: Duration = Duration::from_millis(1500);
 /// Calls that a group makes before it is one, as the library counts them: four collectives, and a
 /// send and a receive for each rank, of two sizes.
 fn first_calls(world: u32) -> u32 {
     2 * (4 + 2 * world)
 }
 
-fn soon(stand: &Stand, library: &Library) -> Plan {
+pub(crate) fn soon(stand: &Stand, library: &Library) -> Plan {
     // Not in windows: so that calls are counted.
     plan(stand, "nccl", &library.path).deadline(SOON).set("nccl.window", "0B")
 }

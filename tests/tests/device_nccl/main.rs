@@ -3,6 +3,7 @@
 //! real device through NCCL itself.
 
 mod ends;
+mod exits;
 mod had;
 mod real;
 mod stage;
