@@ -166,4 +166,13 @@ mod tests {
         assert_eq!(parts(Split::PerRank(&nothing), 64, 129), None);
         assert_eq!(parts(Split::PerRank(&nothing), 65, 129), way(0x1000, 129, 48, 0));
     }
+
+    #[test]
+    fn memory_that_is_not_there_is_told_with_what_it_was_for() {
+        let text = "out of memory".to_owned();
+        let told = explained(DeviceError::Call { call: "cuMemAlloc", code: 2, text }, 65_536);
+        let words = "cuMemAlloc failed: out of memory: 65536 B for a tensor whose address is no \
+                     multiple of its element's size (2)";
+        assert_eq!(told.to_string(), words);
+    }
 }
