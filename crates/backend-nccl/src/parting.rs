@@ -36,8 +36,8 @@ thread_local! {
 /// That a thread may be inside the library, from when it is about to start to its very end.
 pub(crate) struct Stay(());
 
-/// Now and from when groups are formed: `once` the library is loaded, and `once` its first calls
-/// are made, since it loads and makes some things only then, which go before what was there.
+/// Has the end of the process wait for threads. For [`LOADED`] and for [`USED`]: what the library
+/// loads and makes only when it is used is destroyed before what was there when it was loaded.
 ///
 /// # Errors
 ///
