@@ -99,7 +99,9 @@ struct MpiAbort(Arc<Watch>);
 
 impl Abort for MpiAbort {
     fn abort(&self, reason: &str) {
-        keeper::abandon();
-        self.0.end(Verdict::aborted(self.0.rank(), reason));
+        // A group that was closed has nothing under way, and one that ended before has been dealt with.
+        if self.0.end(Verdict::aborted(self.0.rank(), reason)) {
+            keeper::abandon();
+        }
     }
 }

@@ -13,13 +13,14 @@ use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::{GroupFacts, HOST_ARCH};
 
 use crate::comm::Comm;
+use crate::connect::{self, Party};
 use crate::keeper::{self, Place};
 use crate::library::Library;
 use crate::round::Round;
 use crate::session::MpiSession;
 use crate::settings;
 use crate::staging::Staging;
-use crate::watch::{self, Party, Watch};
+use crate::watch::Watch;
 
 /// To begin with a library takes seconds where processors are few, whatever a call may take.
 const LEAST_PATIENCE: Duration = Duration::from_secs(10);
@@ -73,14 +74,14 @@ fn open<'g>(
     })?;
 
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
-    let listening = setup.step("listen for the others", nothing(), |_, ()| watch::listen())?;
+    let listening = setup.step("listen for the others", nothing(), |_, ()| connect::listen())?;
     let (listener, addresses) = listening.unzip();
     let addresses = setup.exchange("tell where it listens", addresses, |_, all| Ok(all))?;
     let (all_nonces, all_addresses) = (nonces.get().clone(), addresses.get().clone());
     let watch = setup.step("connect to the others", listener, move |here, listener| {
         let (rank, deadline) = (here.rank(), patience(here));
         let party = Party { rank, addresses: all_addresses, nonces: all_nonces, deadline };
-        watch::connect(&listener, &party)
+        connect::connect(&listener, &party)
     })?;
 
     let ranks: Vec<u32> = places.get().iter().map(|(rank, _)| *rank).collect();

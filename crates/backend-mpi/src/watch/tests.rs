@@ -1,8 +1,10 @@
+use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use crossover_core::verdict::Verdict;
 
-use super::{News, Party, Watch, connect, listen};
+use super::{News, Watch};
+use crate::connect::{Party, connect, listen};
 
 #[test]
 fn last_words_arrive_everywhere_and_stay() {
@@ -19,6 +21,47 @@ fn last_words_arrive_everywhere_and_stay() {
 }
 
 #[test]
+fn a_forked_child_drops_what_it_inherits_and_its_parent_goes_on() {
+    unsafe extern "C" {
+        /// Of the C library.
+        fn fork() -> c_int;
+        /// Of the C library.
+        fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+        /// Of the C library.
+        fn _exit(status: c_int) -> !;
+    }
+    let mut all = group(2);
+    // SAFETY: the child makes system calls alone, and never returns.
+    let child = unsafe { fork() };
+    if child == 0 {
+        for watch in &all {
+            watch.hang_up();
+        }
+        // SAFETY: it may be called at any time.
+        unsafe { _exit(0) };
+    }
+    let mut status = -1;
+    // SAFETY: a place for the answer.
+    let ended = unsafe { waitpid(child, &raw mut status, 0) };
+    assert_eq!((ended, status), (child, 0));
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(all.iter().all(|watch| watch.look().is_none()), "the child ended its parent's group");
+    all[1].hang_up();
+    assert!(matches!(until_news(&all.remove(0)), Some(News::Gone { rank: 1, .. })));
+}
+
+#[test]
+fn who_left_in_peace_ends_nothing_afterwards() {
+    let all = group(2);
+    all[0].say_goodbye();
+    assert!(!all[0].end(Verdict::aborted(0, "an engine stops everything it knows")));
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(all[1].look().is_none(), "a group that was closed was ended");
+    assert!(all[1].end(Verdict::aborted(1, "first")));
+    assert!(!all[1].end(Verdict::aborted(1, "second")), "it had ended");
+}
+
+#[test]
 fn who_hangs_up_without_a_goodbye_is_gone() {
     let all = group(3);
     all[2].say_goodbye();
@@ -28,40 +71,6 @@ fn who_hangs_up_without_a_goodbye_is_gone() {
     all[1].hang_up();
     let Some(News::Gone { rank, .. }) = until_news(&all[0]) else { panic!("nobody is gone") };
     assert_eq!(rank, 1);
-}
-
-#[test]
-fn a_stranger_is_not_taken_for_a_rank() {
-    let (listener, addresses) = listen().expect("a port");
-    let there = *addresses.last().expect("loopback is always there");
-    let party = |rank| Party {
-        rank,
-        addresses: vec![vec![there], Vec::new()],
-        nonces: vec![11, 22],
-        deadline: Duration::from_secs(10),
-    };
-    let strange = Party { nonces: vec![33, 22], ..party(1) };
-    std::thread::scope(|scope| {
-        let host = scope.spawn(|| connect(&listener, &party(0)));
-        let (other, _) = listen().expect("a port");
-        let refused = connect(&other, &strange).err().expect("it is turned away");
-        assert!(refused.0.contains("rank 0 is not reached by TCP"), "{refused}");
-        assert!(connect(&other, &party(1)).is_ok());
-        assert!(host.join().expect("no panic").is_ok());
-    });
-}
-
-#[test]
-fn who_does_not_come_is_named() {
-    let (listener, addresses) = listen().expect("a port");
-    let party = Party {
-        rank: 0,
-        addresses: vec![addresses, Vec::new(), Vec::new()],
-        nonces: vec![1, 2, 3],
-        deadline: Duration::from_millis(50),
-    };
-    let why = connect(&listener, &party).err().expect("nobody comes");
-    assert_eq!(why.0, "ranks 1 and 2 did not connect by TCP within 50.0ms");
 }
 
 fn group(world: u32) -> Vec<Watch> {
