@@ -180,8 +180,8 @@ fn a_sweep_tells_bands_of_one_backend_apart_by_what_the_policy_sets() {
 [rule.mine]
 match = { op = "all_reduce" }
 chain = [
-  { use = "nccl", bytes = "..=1MiB", params = { algorithm = "ring", protocol = "ll" } },
-  { use = "nccl" },
+  { use = "nccl/pinned", bytes = "..=1MiB", params = { algorithm = "ring", protocol = "ll" } },
+  { use = "nccl/pinned" },
 ]
 "#;
     std::fs::write(&file, text).expect("a file");
@@ -191,13 +191,29 @@ chain = [
     let told = json(&[&arguments[..], &["--json"]].concat(), &[], 0);
     let band = |at: usize| (&told[at]["from"], &told[at]["use"], &told[at]["params"]);
     let set = serde_json::json!({ "algorithm": "ring", "protocol": "ll" });
-    let nccl = Value::from("nccl");
+    let nccl = Value::from("nccl/pinned");
     assert_eq!(band(0), (&Value::from(0), &nccl, &set));
     assert_eq!(band(1), (&Value::from(1_048_577), &nccl, &serde_json::json!({})));
     assert_eq!(told.as_array().map(Vec::len), Some(2));
     let text = String::from_utf8(crossover(&arguments, &[]).stdout).expect("text");
     let first = text.lines().next().unwrap_or_default();
-    assert!(first.ends_with("  nccl  algorithm ring, protocol ll"), "{text}");
+    assert!(first.ends_with("  nccl/pinned  algorithm ring, protocol ll"), "{text}");
+}
+
+/// A bare name begins with the library's own choice, which would serve every call and ignore them.
+#[test]
+fn params_of_a_bare_library_are_refused_and_their_owner_is_named() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare-params.toml");
+    let text = "schema = 1\n[rule.mine]\nchain = [{ use = \"nccl\", params = { channels = 4 } }]\n";
+    std::fs::write(&file, text).expect("a file");
+    let told = crossover(&["policy", "lint", "--isolated", &file.display().to_string()], &[]);
+    assert_eq!(told.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(
+        text.contains("`nccl` alone leaves all to the library: no `channels` is set"),
+        "{text}"
+    );
+    assert!(text.contains("write `use = \"nccl/pinned\"`, which takes it"), "{text}");
 }
 
 #[test]

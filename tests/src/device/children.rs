@@ -165,7 +165,7 @@ fn tell(what: &str) {
 
 /// What a group of processes failed with.
 struct Failed {
-    /// The test that the last of them was at, where they run several.
+    /// The first test at which one failed, where they run several.
     nth: Option<usize>,
     said: String,
 }
@@ -221,13 +221,17 @@ fn await_all(mut all: Vec<Started>) -> Option<Failed> {
         let status = await_one(child, began + LIMIT);
         let said: Vec<String> =
             said.drain(..).map(|text| text.join().unwrap_or_default()).collect();
-        nth = nth.max(last_run(&said.concat()));
-        match status {
-            Some(status) if status.success() => {}
-            Some(_) if said.concat().contains(ON_PURPOSE) => {}
-            Some(status) => wrong.push(format!("{what}: {status}\n{}", said.concat())),
-            None => wrong.push(format!("{what}: took over {LIMIT:?}\n{}", said.concat())),
-        }
+        let said = said.concat();
+        let why = match status {
+            Some(status) if status.success() => continue,
+            Some(_) if said.contains(ON_PURPOSE) => continue,
+            Some(status) => status.to_string(),
+            None => format!("took over {LIMIT:?}"),
+        };
+        // Where one fails, others may begin the next test and wait there.
+        let at = last_run(&said);
+        nth = nth.map_or(at, |first: usize| Some(at.map_or(first, |at| at.min(first))));
+        wrong.push(format!("{what}: {why}\n{said}"));
     }
     (!wrong.is_empty()).then(|| Failed { nth, said: wrong.join("\n") })
 }

@@ -38,6 +38,11 @@ pub(super) fn read(
             names.dedup();
             let message = format!("`{target}` has no param `{name}`");
             reader.refuse_with_help(Code::Unknown, key.span(), message, suggest::help(name, names));
+        } else if let Some(owner) = passed_over(algorithms, name) {
+            let message = format!("`{target}` alone leaves all to the library: no `{name}` is set");
+            let help =
+                format!("write `use = \"{}/{}\"`, which takes it", target.backend, owner.name);
+            reader.refuse_with_help(Code::Unknown, key.span(), message, help);
         } else if named.iter().any(|param| fits(&stated, param)) {
             params.push((name.to_owned(), stated));
         } else {
@@ -49,6 +54,15 @@ pub(super) fn read(
         }
     }
     params
+}
+
+/// Whose param it is, where a bare backend's first algorithm is the library's own choice, which takes
+/// every call first and has no such param.
+fn passed_over(algorithms: &[&'static Algorithm], param: &str) -> Option<&'static Algorithm> {
+    let has = |algorithm: &Algorithm| algorithm.params.iter().any(|p| p.name == param);
+    let (first, rest) = algorithms.split_first()?;
+    let is_passed_over = first.name.is_empty() && !has(first);
+    rest.iter().copied().find(|algorithm| is_passed_over && has(algorithm))
 }
 
 /// `16`, `"64KiB"`, `"128/world"`, `"llc/4"`, `"ring"` or `true`.

@@ -119,10 +119,10 @@ pub(super) fn measure(
     let ground = Ground::prepare(stage, group.rank(), folder);
     let Some(ground) = on_all(group, beside, ground)? else { return Ok(None) };
     let alone = match group.rank() {
-        0 => Some(alone::measure(stage, &ground)?),
-        _ => None,
+        0 => alone::measure(stage, &ground).map(Some),
+        _ => Ok(None),
     };
-    beside.barrier()?;
+    let Some(alone) = on_all(group, beside, alone)? else { return Ok(None) };
     let node = alone.as_ref().map_or(0.0, |alone| alone.programmatic_us);
     let pair = match group.world() {
         1 => None,

@@ -75,19 +75,24 @@ pub(super) fn measure(
         _ => Ok(None),
     };
     let Some(side) = on_all(group, beside, side)? else { return Ok(None) };
-    let trip = trips(side.as_ref(), group, beside)?;
-    let pair = match trip {
-        Some(trip_us) => {
-            let one_way = link(side.as_ref().filter(|side| side.rank == 0), beside, node)?;
-            let both_ways = link(side.as_ref(), beside, node)?;
-            Some(Pair { trip_us, one_way, both_ways })
-        }
-        None => None,
-    };
+    let pair = of_sides(side.as_ref(), group, beside, node)?;
     // What is mapped is let go of before its owner gives it back.
     drop(side);
     beside.barrier()?;
     Ok(pair)
+}
+
+fn of_sides(
+    side: Option<&Side<'_>>,
+    group: &Communicator,
+    beside: &Beside<'_>,
+    node: f64,
+) -> Result<Option<Pair>, Failure> {
+    let Some(trip_us) = trips(side, group, beside)? else { return Ok(None) };
+    let sender = side.filter(|side| side.rank == 0);
+    let Some(one_way) = link(sender, group, beside, node)? else { return Ok(None) };
+    let Some(both_ways) = link(side, group, beside, node)? else { return Ok(None) };
+    Ok(Some(Pair { trip_us, one_way, both_ways }))
 }
 
 /// What the other rank needs to reach this one's area: its address, its bytes and its handle.
@@ -158,7 +163,7 @@ fn trips(
         // The first round is not counted; both have the same number after this.
         let mut each = [took / (2 * (rounds - 1))];
         beside.max(&mut each)?;
-        Ok(Some(each[0] as f64).filter(|_| rounds > 1))
+        Ok(Some(each[0] as f64))
     };
     let Some(each) = kernel(FIRST_ROUNDS)? else { return Ok(None) };
     let rounds = (TIME / (2 * each as u64).max(1)).clamp(FIRST_ROUNDS, MOST_ROUNDS);
@@ -172,21 +177,30 @@ fn trips(
     Ok(Some(middle(samples) / 1e3))
 }
 
-/// 10^9 bytes a second from each rank that sends to the other; 0 but on rank 0. Collective.
-fn link(side: Option<&Side<'_>>, beside: &Beside<'_>, node: f64) -> Result<f64, Failure> {
-    let graph = side.map(Side::record).transpose()?;
+/// 10^9 bytes a second from each rank that sends to the other; 0 but on rank 0. `None` if a device
+/// failed. Collective.
+fn link(
+    side: Option<&Side<'_>>,
+    group: &Communicator,
+    beside: &Beside<'_>,
+    node: f64,
+) -> Result<Option<f64>, Failure> {
+    let graph = on_all(group, beside, side.map(Side::record).transpose())?;
+    let Some(graph) = graph else { return Ok(None) };
     let mut samples = Vec::new();
     for _ in 0..SAMPLES {
         beside.barrier()?;
         let took = match (side, &graph) {
-            (Some(side), Some(graph)) => time(side.stage, graph)?,
-            _ => 0.0,
+            (Some(side), Some(graph)) => time(side.stage, graph),
+            _ => Ok(0.0),
         };
+        let Some(took) = on_all(group, beside, took)? else { return Ok(None) };
         let mut slowest = [took as u64];
         beside.max(&mut slowest)?;
         samples.push(slowest[0] as f64);
     }
-    Ok(side.map_or(0.0, |side| rate(side.ground.bytes, middle(samples), node * 1e3)))
+    let rate = |side: &Side<'_>| rate(side.ground.bytes, middle(samples), node * 1e3);
+    Ok(Some(side.map_or(0.0, rate)))
 }
 
 impl Side<'_> {
