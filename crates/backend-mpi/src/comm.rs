@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
+use crate::errors;
 use crate::keeper::judge;
 use crate::library::Library;
 use crate::library::layout::{self, Datatype, Errhandler, Group, Request, SUCCESS, Status};
@@ -51,6 +52,15 @@ impl Comm {
     /// Of these ranks of MPI's world, in their order; `rank` is the caller's among them. Blocks until all
     /// of them call it with the same tag.
     pub(crate) fn create(
+        library: &'static Library,
+        ranks: &[u32],
+        rank: u32,
+        tag: c_int,
+    ) -> Result<Comm, String> {
+        errors::returned(library, || Self::create_here(library, ranks, rank, tag))
+    }
+
+    fn create_here(
         library: &'static Library,
         ranks: &[u32],
         rank: u32,

@@ -1,19 +1,21 @@
-//! The thread that makes MPI's calls that block, so that whoever waits for one of them has a
-//! deadline. It begins with MPI and, when the process ends, ends with it: the standard wants both done
-//! by the same thread.
+//! The threads that make MPI's calls that block, so that whoever waits for one of them has a
+//! deadline. One of them begins with MPI and, when the process ends, ends with it: the standard wants both
+//! done by the same thread.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use crossover_bootstrap::exit;
 
+use crate::errors;
 use crate::library::Library;
-use crate::library::layout::{Comm, Errhandler, SUCCESS, THREAD_MULTIPLE};
+use crate::library::layout::{Comm, SUCCESS, THREAD_MULTIPLE};
 
 /// How long a process that ends waits for the others to end as well.
 const GOODBYE: Duration = Duration::from_secs(10);
@@ -40,15 +42,47 @@ pub(crate) fn run<T: Send + 'static>(
     deadline: Duration,
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
+    let (job, told) = job(work);
+    jobs()?.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone(what))?;
+    wait(what, deadline, &told)
+}
+
+/// The same on a thread of its own, for what waits for the ranks of one group: threads that make two groups
+/// may come to it in one order here and in the other at a peer.
+///
+/// # Errors
+///
+/// As of [`run`].
+pub(crate) fn run_apart<T: Send + 'static>(
+    what: &str,
+    deadline: Duration,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (job, told) = job(work);
+    let started = thread("crossover-mpi-group").spawn(job);
+    started.map_err(|e| format!("no thread to call {what}: {e}"))?;
+    wait(what, deadline, &told)
+}
+
+/// What a thread runs, and where its result comes.
+fn job<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> (Job, Receiver<Result<T, String>>) {
     let (tell, told) = sync_channel(1);
-    let job: Job = Box::new(move || {
+    let job = Box::new(move || {
         let _ = tell.send(work());
     });
-    let gone = || format!("{what} cannot be called: the thread that calls MPI is gone");
-    jobs()?.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone())?;
+    (job, told)
+}
+
+fn wait<T>(
+    what: &str,
+    deadline: Duration,
+    told: &Receiver<Result<T, String>>,
+) -> Result<T, String> {
     match told.recv_timeout(deadline) {
         Ok(result) => result,
-        Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        Err(RecvTimeoutError::Disconnected) => Err(gone(what)),
         Err(RecvTimeoutError::Timeout) => {
             abandon();
             Err(format!("{what} has not returned after {deadline:.1?}"))
@@ -56,15 +90,37 @@ pub(crate) fn run<T: Send + 'static>(
     }
 }
 
+fn gone(what: &str) -> String {
+    format!("{what} cannot be called: the thread that calls MPI is gone")
+}
+
+fn thread(name: &str) -> Builder {
+    Builder::new().name(name.to_owned())
+}
+
+/// The way to the thread.
+struct Jobs {
+    send: Mutex<Sender<Job>>,
+    /// A child that was forked since has no such thread, and maybe a lock that nobody opens.
+    process: u32,
+}
+
 fn jobs() -> Result<&'static Mutex<Sender<Job>>, String> {
-    static JOBS: OnceLock<Result<Mutex<Sender<Job>>, String>> = OnceLock::new();
+    static JOBS: OnceLock<Result<Jobs, String>> = OnceLock::new();
     let jobs = JOBS.get_or_init(|| {
         let (send, receive) = channel::<Job>();
-        let thread = std::thread::Builder::new().name("crossover-mpi".to_owned());
-        let started = thread.spawn(move || receive.into_iter().for_each(|job| job()));
-        started.map(|_| Mutex::new(send)).map_err(|e| format!("no thread to call MPI: {e}"))
+        let started =
+            thread("crossover-mpi").spawn(move || receive.into_iter().for_each(|job| job()));
+        let jobs = |_| Jobs { send: Mutex::new(send), process: std::process::id() };
+        started.map(jobs).map_err(|e| format!("no thread to call MPI: {e}"))
     });
-    jobs.as_ref().map_err(Clone::clone)
+    let jobs = jobs.as_ref().map_err(Clone::clone)?;
+    if jobs.process != std::process::id() {
+        return Err(
+            "MPI is its parent's in a process that was forked: let the launcher start it".into()
+        );
+    }
+    Ok(&jobs.send)
 }
 
 /// Something of MPI's will never complete here or at a peer: the process ends without MPI's end.
@@ -106,9 +162,7 @@ fn begin_here(library: &'static Library) -> Result<Place, String> {
             unsafe { (calls.init_thread)(null_mut(), null_mut(), THREAD_MULTIPLE, &raw mut level) };
         judge(library, "MPI_Init_thread", status)?;
         end_with_the_process(library);
-        // Else MPI ends the process where one of the world's functions fails.
-        // SAFETY: MPI has begun.
-        unsafe { (calls.comm_set_errhandler)(Comm::WORLD, Errhandler::RETURN) };
+        errors::are_returned(library)?;
     } else {
         // SAFETY: MPI has begun.
         judge(library, "MPI_Query_thread", unsafe { (calls.query_thread)(&raw mut level) })?;
@@ -121,12 +175,14 @@ fn begin_here(library: &'static Library) -> Result<Place, String> {
         return Err(format!("threads may not call MPI here as they want: {cure}"));
     }
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: MPI has begun; valid pointers.
-    let told = unsafe {
-        judge(library, "MPI_Comm_rank", (calls.comm_rank)(Comm::WORLD, &raw mut rank))?;
-        (calls.comm_size)(Comm::WORLD, &raw mut size)
-    };
-    judge(library, "MPI_Comm_size", told)?;
+    errors::returned(library, || {
+        // SAFETY: MPI has begun; valid pointers.
+        let told = unsafe {
+            judge(library, "MPI_Comm_rank", (calls.comm_rank)(Comm::WORLD, &raw mut rank))?;
+            (calls.comm_size)(Comm::WORLD, &raw mut size)
+        };
+        judge(library, "MPI_Comm_size", told)
+    })?;
     Ok(Place { rank: rank as u32, size: size as u32 })
 }
 
@@ -164,4 +220,54 @@ fn finalize(_: c_int) {
             _ => Ok(()),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+
+    use super::*;
+
+    /// As `MPI_Comm_create_group` of two groups that another rank makes in the other order.
+    #[test]
+    fn what_waits_for_one_group_does_not_hold_up_another() {
+        let both = Arc::new(Barrier::new(2));
+        let meet = || {
+            let both = Arc::clone(&both);
+            run_apart("a collective", Duration::from_secs(20), move || {
+                both.wait();
+                Ok(())
+            })
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(meet);
+            assert_eq!(meet(), Ok(()));
+            assert_eq!(other.join().expect("no panic"), Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_forked_child_is_refused_at_once() {
+        unsafe extern "C" {
+            /// Of the C library.
+            fn fork() -> c_int;
+            /// Of the C library.
+            fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+            /// Of the C library.
+            fn _exit(status: c_int) -> !;
+        }
+        assert_eq!(run("a call", Duration::from_secs(20), || Ok(7)), Ok(7));
+        // SAFETY: the child allocates, which the C library allows, and never returns.
+        let child = unsafe { fork() };
+        if child == 0 {
+            let told = run("a call", Duration::from_secs(20), || Ok(7));
+            let is_refused = told.is_err_and(|why| why.contains("forked"));
+            // SAFETY: it may be called at any time.
+            unsafe { _exit(if is_refused { 0 } else { 1 }) };
+        }
+        let mut status = -1;
+        // SAFETY: a place for the answer.
+        let ended = unsafe { waitpid(child, &raw mut status, 0) };
+        assert_eq!((ended, status), (child, 0));
+    }
 }

@@ -14,12 +14,14 @@
 //! Below them: `collective` says who gives what to whom, one op after the other; `round` is one
 //! exchange of a call, in a call's first one ranks compare what they call; `comm` is a communicator and `staging` the
 //! memory that MPI may touch, `wait` how long a rank is patient. `watch` sees over TCP that peers live, and carries
-//! what ended a group, on connections that `connect` makes; `keeper` is the thread that makes MPI's calls that block; `library` is MPI.
+//! what ended a group, on connections that `connect` makes; `keeper` has the threads that make MPI's calls that block, `errors` what
+//! becomes of a failure; `library` is MPI.
 
 mod collective;
 mod comm;
 mod connect;
 mod eligibility;
+mod errors;
 mod keeper;
 mod library;
 mod round;

@@ -52,7 +52,7 @@ impl Session for MpiSession {
         self.watch.say_goodbye();
         let (mut comm, deadline) = (self.comm.copy(), self.deadline);
         // All ranks are here. What is not freed is lost with the process, and there are thousands.
-        let freed = keeper::run("MPI_Comm_free", deadline, move || {
+        let freed = keeper::run_apart("MPI_Comm_free", deadline, move || {
             comm.free();
             Ok(())
         });

@@ -89,7 +89,7 @@ fn open<'g>(
     let comm = setup.step("make a communicator", library, move |here, library| {
         let rank = here.rank();
         let make = move || Comm::create(library, &ranks, rank, tag);
-        keeper::run("MPI_Comm_create_group", patience(here), make).map_err(StepError)
+        keeper::run_apart("MPI_Comm_create_group", patience(here), make).map_err(StepError)
     })?;
     let bytes = *chunk.get() as usize;
     let session =

@@ -38,6 +38,8 @@ impl Comm {
     pub(crate) const NULL: Comm = Comm(at(0x100));
     /// All ranks that were started together.
     pub(crate) const WORLD: Comm = Comm(at(0x101));
+    /// This process alone.
+    pub(crate) const SELF: Comm = Comm(at(0x102));
 }
 
 impl Datatype {
@@ -46,6 +48,8 @@ impl Datatype {
 }
 
 impl Errhandler {
+    /// Nothing.
+    pub(crate) const NULL: Errhandler = Errhandler(at(0x140));
     /// The function returns its error.
     pub(crate) const RETURN: Errhandler = Errhandler(at(0x143));
 }

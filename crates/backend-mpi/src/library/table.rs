@@ -71,6 +71,10 @@ table! {
             (comm: Comm, group: Group, tag: c_int, new: *mut Comm);
         /// Says what is done where a function fails.
         comm_set_errhandler = "MPI_Comm_set_errhandler" (comm: Comm, handler: Errhandler);
+        /// Says what is done there. Its answer is another name, to be forgotten.
+        comm_get_errhandler = "MPI_Comm_get_errhandler" (comm: Comm, handler: *mut Errhandler);
+        /// Forgets a name of what is done where a function fails.
+        errhandler_free = "MPI_Errhandler_free" (handler: *mut Errhandler);
         /// Forgets a communicator. Collective.
         comm_free = "MPI_Comm_free" (comm: *mut Comm);
 

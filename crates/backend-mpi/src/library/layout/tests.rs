@@ -11,9 +11,9 @@ const PROGRAM: &str = r#"
 #include <stddef.h>
 #include <stdio.h>
 int main(void) {
-    printf("%d %zx %zx %zx %zx %zx %zx %d %d %d %d\n", MPI_ABI_VERSION, (size_t)MPI_COMM_NULL,
-           (size_t)MPI_COMM_WORLD, (size_t)MPI_BYTE, (size_t)MPI_ERRORS_RETURN, (size_t)MPI_GROUP_NULL,
-           (size_t)MPI_REQUEST_NULL, MPI_SUCCESS, MPI_THREAD_MULTIPLE, MPI_MAX_ERROR_STRING,
+    printf("%d %zx %zx %zx %zx %zx %zx %zx %zx %d %d %d %d\n", MPI_ABI_VERSION, (size_t)MPI_COMM_NULL,
+           (size_t)MPI_COMM_WORLD, (size_t)MPI_COMM_SELF, (size_t)MPI_BYTE, (size_t)MPI_ERRHANDLER_NULL,
+           (size_t)MPI_ERRORS_RETURN, (size_t)MPI_GROUP_NULL, (size_t)MPI_REQUEST_NULL, MPI_SUCCESS, MPI_THREAD_MULTIPLE, MPI_MAX_ERROR_STRING,
            MPI_MAX_LIBRARY_VERSION_STRING);
     printf("%zu %zu %zu %zu %zu\n", sizeof(MPI_Status), offsetof(MPI_Status, MPI_SOURCE),
            offsetof(MPI_Status, MPI_TAG), offsetof(MPI_Status, MPI_ERROR), sizeof(MPI_Request));
@@ -38,11 +38,13 @@ fn is_that_of_a_real_header() {
     let told = Command::new(&program).output().expect("it runs");
     assert!(told.status.success(), "to want no status is another pointer than null");
     let ours = format!(
-        "1 {:x} {:x} {:x} {:x} {:x} {:x} {SUCCESS} {THREAD_MULTIPLE} {MAX_ERROR_STRING} \
+        "1 {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {SUCCESS} {THREAD_MULTIPLE} {MAX_ERROR_STRING} \
          {MAX_LIBRARY_VERSION_STRING}\n{} {} {} {} {}\n",
         Comm::NULL.0.addr(),
         Comm::WORLD.0.addr(),
+        Comm::SELF.0.addr(),
         Datatype::BYTE.0.addr(),
+        Errhandler::NULL.0.addr(),
         Errhandler::RETURN.0.addr(),
         Group::NULL.0.addr(),
         Request::NULL.0.addr(),
