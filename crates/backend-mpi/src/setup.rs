@@ -24,7 +24,7 @@ use crate::watch::Watch;
 
 /// To begin with a library takes seconds where processors are few, whatever a call may take.
 const LEAST_PATIENCE: Duration = Duration::from_secs(10);
-/// A step that waits for peers ends before they think that this rank is gone.
+/// What takes longer will not end, however long a call may take.
 const MOST_PATIENCE: Duration = Duration::from_secs(20);
 /// Tags of messages are at least up to this one.
 const HIGHEST_TAG: u64 = 32_767;
@@ -106,7 +106,13 @@ fn nothing() -> Local<()> {
 }
 
 fn patience(here: &Here<'_>) -> Duration {
-    here.settings().call_deadline.clamp(LEAST_PATIENCE, MOST_PATIENCE)
+    patience_of(here.settings().call_deadline, here.patience())
+}
+
+/// `votes` is how long peers that have voted wait for this rank's vote: a step that waits for peers ends well
+/// before, or they think that this rank is gone.
+fn patience_of(call: Duration, votes: Duration) -> Duration {
+    call.clamp(LEAST_PATIENCE, MOST_PATIENCE).min(votes / 2)
 }
 
 /// Pointers of devices would be read as the host's.
@@ -168,6 +174,15 @@ fn meet(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_ends_before_its_peers_give_up() {
+        let patience = |call, votes| {
+            patience_of(Duration::from_secs(call), Duration::from_secs(votes)).as_secs()
+        };
+        assert_eq!((patience(1, 300), patience(15, 300), patience(90, 300)), (10, 15, 20));
+        assert_eq!((patience(1, 6), patience(90, 30)), (3, 15));
+    }
 
     #[test]
     fn ranks_are_different_ones_of_one_world() {
