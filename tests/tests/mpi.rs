@@ -1,8 +1,10 @@
 //! Backend `mpi` over a real MPI library, its ranks processes that the library's launcher started, on
 //! what their reports say are two nodes.
 
+use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
+use crossover_bootstrap::exit;
 use crossover_core::call::{Dtype, Op, ReduceOp};
 use crossover_core::communicator::Communicator;
 use crossover_core::facts::RankReport;
@@ -105,6 +107,43 @@ fn a_dead_rank_is_named() {
         let told = std::fs::read_to_string(folder.path().join(format!("told-{rank}")));
         let told = told.unwrap_or_else(|_| panic!("rank {rank} has told nothing: {ended:#?}"));
         assert!(told.contains("rank 2 was lost: its process ended"), "{told}");
+    }
+}
+
+/// An engine that stops everything that it knows aborts groups that it has closed, and MPI ends as it should.
+#[test]
+fn an_abort_after_the_close_leaves_mpi_its_end() {
+    const NAME: &str = "an_abort_after_the_close_leaves_mpi_its_end";
+    /// After what the backend does when the process ends, which was registered later.
+    fn tell_the_end(_: c_int) {
+        // SAFETY: the name of a library that is loaded already, and nothing is run.
+        let library = unsafe { libloading::Library::new("libmpi_abi.so.1") }.expect("it is loaded");
+        let mut has_ended: c_int = 0;
+        // SAFETY: the standard's signature; it may be called at any time, with a place for the answer.
+        unsafe {
+            let ask = library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"MPI_Finalized");
+            ask.expect("every library has it")(&raw mut has_ended);
+        }
+        let (folder, rank) = (mpi::folder().expect("a rank has one"), std::env::var("PMI_RANK"));
+        let told = folder.join(format!("ended-{}", rank.expect("the launcher tells it")));
+        std::fs::write(told, has_ended.to_string()).expect("it is told");
+    }
+    if mpi::folder().is_some() {
+        exit::before_exit(tell_the_end).expect("there is room for a handler");
+        mpi::taken();
+        groups::run(2, &Plan::forcing("mpi"), |comm| {
+            comm.all_reduce_in_place(&mut [1f32; 8], ReduceOp::Sum).expect("all are here");
+            comm.close().expect("all close");
+            comm.abort_handle().abort("the engine stops");
+        });
+        return;
+    }
+    let Some(library) = mpi::library() else { return };
+    let folder = tempfile::tempdir().expect("a folder to meet in");
+    let ended = Job::new(&library, folder.path(), NAME).run(&["-n", "2"]);
+    for rank in [0, 1] {
+        let told = std::fs::read_to_string(folder.path().join(format!("ended-{rank}")));
+        assert_eq!(told.ok().as_deref(), Some("1"), "rank {rank} did not end MPI: {ended:#?}");
     }
 }
 
