@@ -120,8 +120,11 @@ impl Bootstrap for Channel {
     }
 
     fn split(&self, step: &str, color: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
-        let reached = self.state.lock().unwrap_or_else(PoisonError::into_inner).link.reached();
+        let (reached, folder) = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.link.reached(), state.link.folder())
+        };
         let (identities, local) = (&self.identities[..], self.carries_descriptors);
-        split::split(Whole { boot: self, identities, local, reached }, step, color)
+        split::split(Whole { boot: self, identities, local, folder, reached }, step, color)
     }
 }

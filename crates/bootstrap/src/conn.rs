@@ -1,10 +1,13 @@
 //! One peer's socket: frames in and out without blocking, descriptors beside them.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,6 +83,19 @@ impl Conn {
     pub(crate) fn own_address(&self) -> Option<IpAddr> {
         let address = SocketAddr::try_from(rustix::net::getsockname(&self.socket).ok()?).ok()?;
         Some(address.ip().to_canonical())
+    }
+
+    /// The folder of the Unix socket that was connected to.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        use rustix::net::{SocketAddrUnix, getpeername, getsockname};
+        // Whoever took the connection has the name, and the other end sees it.
+        let ends = [getsockname(&self.socket).ok(), getpeername(&self.socket).ok().flatten()];
+        ends.into_iter().flatten().find_map(|end| {
+            let end = SocketAddrUnix::try_from(end).ok()?;
+            let path = end.path()?;
+            let folder = Path::new(OsStr::from_bytes(path.to_bytes())).parent();
+            folder.map(Path::to_owned)
+        })
     }
 
     /// What to wait for.
@@ -211,4 +227,25 @@ fn send_some(
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::Conn;
+
+    #[test]
+    fn both_ends_know_the_folder_of_their_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let near = Conn::new(UnixStream::connect(&path).unwrap().into()).unwrap();
+        let far = Conn::new(listener.accept().unwrap().0.into()).unwrap();
+        for conn in [near, far] {
+            assert_eq!(conn.folder().as_deref(), Some(folder.path()));
+        }
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert_eq!(Conn::new(one.into()).unwrap().folder(), None);
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,14 +63,22 @@ impl Link {
 
     /// This node's addresses at which the others are connected to it.
     pub(crate) fn reached(&self) -> Vec<IpAddr> {
-        let peers = match self {
-            Link::Hub(peers) => peers.as_slice(),
-            Link::Spoke(_, hub) => std::slice::from_ref(hub),
-        };
-        let mut all: Vec<IpAddr> = peers.iter().filter_map(Conn::own_address).collect();
+        let mut all: Vec<IpAddr> = self.conns().iter().filter_map(Conn::own_address).collect();
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// The folder of the Unix socket at which they met, if it was one.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.conns().iter().find_map(Conn::folder)
+    }
+
+    fn conns(&self) -> &[Conn] {
+        match self {
+            Link::Hub(peers) => peers,
+            Link::Spoke(_, hub) => std::slice::from_ref(hub),
+        }
     }
 
     /// Tells the others that the channel has failed.

@@ -49,6 +49,6 @@ impl Bootstrap for Solo {
     }
 
     fn split(&self, _: &str, _: u32) -> Result<Box<dyn Bootstrap>, BootstrapError> {
-        Ok(Box::new(self.clone()))
+        Ok(Box::new(Solo::new(self.deadline / 2)))
     }
 }

@@ -108,7 +108,7 @@ impl Bootstrap for ThreadChannel {
         let part: Vec<u32> =
             (0..).zip(&colors).filter(|(_, theirs)| **theirs == mine).map(|(r, _)| r).collect();
         if part.first() == Some(&self.rank) {
-            let ends = threads(part.len() as u32, self.shared.deadline);
+            let ends = threads(part.len() as u32, self.shared.deadline / 2);
             self.shared.lock().parts.extend(part.into_iter().zip(ends));
         }
         // After this every part is there.

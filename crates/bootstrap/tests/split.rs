@@ -44,7 +44,7 @@ fn is_of(part: &dyn Bootstrap, whole: &dyn Bootstrap, ranks: &[u32]) {
     assert_eq!(all, want);
     assert_eq!(part.world() as usize, ranks.len());
     assert_eq!(ranks[part.rank() as usize], whole.rank());
-    assert_eq!(part.deadline(), whole.deadline());
+    assert_eq!(part.deadline(), whole.deadline() / 2);
 }
 
 fn of_color(colors: &[u32], color: u32) -> Vec<u32> {

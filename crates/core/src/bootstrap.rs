@@ -45,8 +45,9 @@ pub trait Bootstrap: Send + Sync {
     ) -> Result<Vec<Vec<OwnedFd>>, BootstrapError>;
 
     /// A control plane for the ranks of equal `color` among themselves, in the order that they have
-    /// here: its rank 0 is the lowest of them. It fails on its own and lives on its own; every
-    /// exchange over it has this one's deadline. A channel that has no such parts need not have any.
+    /// here: its rank 0 is the lowest of them. It fails on its own and lives on its own. An exchange
+    /// over it has half of this one's deadline: what a part waited for in vain it tells the whole
+    /// before the whole has waited for the part. A channel that has no such parts need not have any.
     ///
     /// # Errors
     ///

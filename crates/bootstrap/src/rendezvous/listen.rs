@@ -256,7 +256,7 @@ pub(super) fn no_delay(socket: impl AsFd) {
     let _ = sockopt::set_tcp_nodelay(socket, true);
 }
 
-fn is_socket(path: &Path) -> bool {
+pub(super) fn is_socket(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 

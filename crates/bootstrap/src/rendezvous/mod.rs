@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crossover_core::bootstrap::Bootstrap;
 
 pub use self::addresses::own as own_addresses;
-pub(crate) use self::part::{Member, follow, invite, take_in};
+pub(crate) use self::part::{Ear, Invitation, Member, follow, invite, take_in};
 use self::place::Target;
 pub use self::place::{Place, PlaceError};
 use crate::channel::Channel;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::listen::Listener;
+use super::listen::{Listener, is_socket, own_directory};
 use super::place::Target;
 use super::{Met, Party, addresses, host, join};
 use crate::error::RendezvousError;
@@ -44,24 +44,27 @@ enum Door {
 /// What the first of a part listens at, until all have come.
 pub(crate) struct Ear(Listener);
 
-/// The first of a part listens: at a Unix socket where all its ranks are on one node, and else at
-/// all addresses of its node. `reached` are those at which it is known to be reached; they come
-/// first.
+/// The first of a part listens: at a Unix socket where all its ranks are near, on one node, if one
+/// can be had, and else at all addresses of its node. `near` has the folder of the Unix socket at
+/// which the ranks met before, if it was one. `reached` are the addresses at which this rank is known
+/// to be reached; they come first.
 pub(crate) fn invite(
     member: &Member<'_>,
-    on_one_node: bool,
-    reached: Vec<IpAddr>,
+    near: Option<Option<&Path>>,
+    reached: &[IpAddr],
 ) -> Result<(Ear, Invitation), RendezvousError> {
     let run = crate::random();
-    if on_one_node {
+    if let Some(folder) = near {
         let name = format!("crossover-part-{}-{run:016x}", std::process::id());
-        let door = Door::Unix { directory: Path::new("/tmp").join(name) };
-        let invitation = Invitation { run, door };
-        let listener = Listener::open(&invitation.target(), &mut member.party(run))?;
-        return Ok((Ear(listener), invitation));
+        let invitation =
+            Invitation { run, door: Door::Unix { directory: beside(folder).join(name) } };
+        match Listener::open(&invitation.target(), &mut member.party(run)) {
+            Ok(listener) => return Ok((Ear(listener), invitation)),
+            Err(e) => tracing::debug!("no Unix socket for a part, TCP instead: {e}"),
+        }
     }
     let (listener, port) = Listener::free_port()?;
-    let mut all = reached;
+    let mut all = reached.to_vec();
     for own in addresses::own() {
         if !all.contains(&own) {
             all.push(own);
@@ -69,6 +72,14 @@ pub(crate) fn invite(
     }
     let door = Door::Tcp(all.into_iter().map(|ip| (ip, port).into()).collect());
     Ok((Ear(listener), Invitation { run, door }))
+}
+
+/// Where ranks that met in `folder` have a socket in common: there, or, since a job's own folder is
+/// gone by now, where that was.
+fn beside(folder: Option<&Path>) -> &Path {
+    let there = folder.filter(|folder| folder.is_dir());
+    let above = folder.and_then(Path::parent).filter(|folder| folder.is_dir());
+    there.or(above).unwrap_or(Path::new("/tmp"))
 }
 
 /// The first of a part takes the others in.
@@ -86,6 +97,17 @@ pub(crate) fn follow(member: &Member<'_>, invitation: &Invitation) -> Result<Met
 }
 
 impl Invitation {
+    /// Is it known that this rank can follow? A Unix socket may be in another file system than this
+    /// rank's; of addresses nothing is known before one was tried.
+    pub(crate) fn is_visible(&self) -> bool {
+        match self.target() {
+            Target::Unix { socket, directory } => {
+                directory.is_none_or(|path| own_directory(&path).is_ok()) && is_socket(&socket)
+            }
+            _ => true,
+        }
+    }
+
     fn target(&self) -> Target {
         match &self.door {
             Door::Unix { directory } => {
