@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use crossover_bootstrap::exit;
+use crossover_bootstrap::{Launch, Options, Place, connect, exit};
 use crossover_core::call::{Dtype, Op, ReduceOp};
 use crossover_core::communicator::Communicator;
 use crossover_core::facts::RankReport;
@@ -167,6 +167,36 @@ fn groups_do_not_meet_each_other() {
             });
             one.close().expect("all close");
         });
+    });
+}
+
+/// Two threads make and close a group each, and which of them is first is not the same on all ranks.
+#[test]
+fn groups_are_made_in_any_order() {
+    mpi::ranks("groups_are_made_in_any_order", 3, || {
+        let rank = std::env::var("PMI_RANK").expect("the launcher tells ranks their number");
+        let (rank, folder) = (rank.parse::<u32>().expect("a number"), mpi::folder());
+        let folder = folder.expect("a rank has one");
+        let make = |round: u32, name: u32| {
+            let is_late = name == (rank + round) % 2;
+            std::thread::sleep(Duration::from_millis(if is_late { 2 } else { 0 }));
+            let place = Place::Unix(folder.join(format!("round-{round}-{name}")));
+            let launch = Launch::new(rank, 3).named("tests", name).at(place);
+            let boot = connect(&launch, &Options::default()).expect("the ranks meet");
+            let plan = Plan::forcing("mpi");
+            let (policy, settings) = (&plan.policy, &plan.settings);
+            let report = groups::report_of(rank);
+            let group = Communicator::form(&*boot, &plan.registry, policy, report, settings);
+            let group = group.expect("the group forms");
+            Case::new(Op::AllReduce, Dtype::I32, 500, u64::from(name)).check(&group);
+            group.close().expect("all close");
+        };
+        for round in 0..20 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| make(round, 0));
+                scope.spawn(|| make(round, 1));
+            });
+        }
     });
 }
 
