@@ -29,9 +29,14 @@ impl Backend for Hierarchical {
             found.map_err(StepError)
         })?;
         let blocks = limit_blocks(setup, facts)?;
+        let ranks_per_unit = facts.ranks_per_unit();
         let reports = facts.reports().to_vec();
         let settings = setup.read("read the settings of both levels", |s| Ok(s.clone()))?;
-        let seat = layout.zip(setup.rank()).zip(settings).map(move |((layout, rank), settings)| {
+        let seat = layout.zip(setup.rank()).zip(settings);
+        let seat = seat.map(move |((layout, rank), mut settings)| {
+            // A group across counts its own ranks alone, and the others' calls run beside its own.
+            let key = "nccl.ranks_per_device".to_owned();
+            settings.values.entry(key).or_insert_with(|| ranks_per_unit.to_string());
             let report = reports[rank as usize].clone();
             let ((node, number), seat) = (layout.place(rank), Seat { report, settings });
             let inside = (node, (layout.inside(rank), seat.clone()));

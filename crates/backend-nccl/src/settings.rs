@@ -1,5 +1,6 @@
-//! What an operator can set for this backend: `nccl.library`, the file of the library, and
-//! `nccl.window`, the bytes of memory through which `nccl/symmetric` calls go.
+//! What an operator can set for this backend: `nccl.library`, the file of the library,
+//! `nccl.window`, the bytes of memory through which `nccl/symmetric` calls go, and
+//! `nccl.ranks_per_device`, how many ranks have to find room on one device.
 
 use std::path::PathBuf;
 
@@ -34,6 +35,18 @@ pub(crate) fn window(settings: &BackendSettings) -> Result<u64, StepError> {
     }
 }
 
+/// `nccl.ranks_per_device`: most ranks on one device, those of other groups too whose calls may run
+/// beside this one's. A group counts its own by itself, and takes no less.
+pub(crate) fn ranks_per_device(settings: &BackendSettings) -> Result<u32, StepError> {
+    let Some(text) = settings.get("nccl.ranks_per_device") else { return Ok(1) };
+    match text.parse() {
+        Ok(ranks) if ranks >= 1 => Ok(ranks),
+        _ => Err(StepError(format!(
+            "setting nccl.ranks_per_device is `{text}`: it must be a number of ranks, 1 or more"
+        ))),
+    }
+}
+
 fn bytes(text: &str) -> Option<u64> {
     let units = [("KiB", KIB), ("MiB", MIB), ("B", 1)];
     let (digits, unit) = units.iter().find_map(|(u, n)| Some((text.strip_suffix(u)?, n)))?;
@@ -57,6 +70,22 @@ mod tests {
         for wrong in ["", "0", "1MB", "3MiB", "2KiB", "2048MiB", "-4KiB", "99999999999999999MiB"] {
             let why = read(wrong).expect_err(wrong).0;
             assert!(why.starts_with(&format!("setting nccl.window is `{wrong}`")), "{why}");
+        }
+    }
+    #[test]
+    fn ranks_on_a_device_are_counted_from_one() {
+        let read = |text: &str| {
+            let values = [("nccl.ranks_per_device".to_owned(), text.to_owned())].into();
+            ranks_per_device(&BackendSettings { values, ..BackendSettings::default() })
+        };
+        assert_eq!(ranks_per_device(&BackendSettings::default()), Ok(1));
+        assert_eq!(read("8"), Ok(8));
+        for wrong in ["", "0", "-1", "two", "4294967296"] {
+            let why = read(wrong).expect_err(wrong).0;
+            assert!(
+                why.starts_with(&format!("setting nccl.ranks_per_device is `{wrong}`")),
+                "{why}"
+            );
         }
     }
 }

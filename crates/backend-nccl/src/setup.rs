@@ -51,7 +51,9 @@ impl Backend for Nccl {
             sharing::allow(&units, vendor, version, variable).map(|()| opened)
         })?;
         let opened = withhold_pins(setup, opened)?;
-        let config = sharing::config(facts.ranks_per_unit());
+        let told = setup.read("read nccl.ranks_per_device", settings::ranks_per_device)?;
+        let told = setup.equal("agree on nccl.ranks_per_device", told)?;
+        let config = sharing::config(facts.ranks_per_unit().max(*told.get()));
         let joined = join(setup, opened, config)?;
         let (windows, joined) = open_windows(setup, facts, joined, room, config)?;
         let proven = prove(setup, joined, windows)?;

@@ -78,6 +78,17 @@ tests_apart! {
         });
     }
 
+    fn groups_across_leave_room_for_each_other_on_one_device(stand) {
+        let library = Library::build(stand, &[]);
+        library.stand_in.told();
+        stand.run(4, &of(stand, &library, FOUR), |_| ());
+        let told = library.stand_in.told();
+        // Two groups of two ranks, and 64 blocks that one device holds.
+        let all: Vec<_> = told.lines().filter(|line| line.contains("init blocking")).collect();
+        assert_eq!(all.len(), 4, "{told}");
+        assert!(all.iter().all(|line| line.contains(" max_ctas=16 ")), "{told}");
+    }
+
     fn groups_come_and_go(stand) {
         for _ in 0..5 {
             run(stand, FOUR, |rank| {
