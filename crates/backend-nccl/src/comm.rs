@@ -206,16 +206,21 @@ impl Comm {
         if self.state.compare_exchange(OPEN, CLOSING, AcqRel, Acquire).is_err() {
             return Ok(());
         }
+        let call = "ncclCommFinalize";
+        let aborted = || Failed { call, text: "it was aborted meanwhile".to_owned() };
         let _inside = self.enter();
+        // An abort may have come in first, and freed the communicator.
+        if self.state.load(Acquire) != CLOSING {
+            return Err(aborted());
+        }
         // SAFETY: the communicator is there: only this and an abort end it, and an abort that comes
         // now waits, or ends this call.
         let finalized = self.awaited(unsafe { (self.library.calls.comm_finalize)(self.raw.0) });
         if self.state.compare_exchange(CLOSING, CLOSED, AcqRel, Acquire).is_err() {
-            let text = "it was aborted meanwhile".to_owned();
-            return Err(Failed { call: "ncclCommFinalize", text });
+            return Err(aborted());
         }
         if !finalized.is_success() {
-            let failed = Failed { call: "ncclCommFinalize", text: self.words(finalized) };
+            let failed = Failed { call, text: self.words(finalized) };
             abort(&self.library, self.raw);
             return Err(failed);
         }
