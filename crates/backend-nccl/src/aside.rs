@@ -29,6 +29,15 @@ impl From<StepError> for Fared {
     }
 }
 
+impl From<Fared> for StepError {
+    fn from(fared: Fared) -> Self {
+        match fared {
+            Fared::Well => StepError::new("nothing is wrong"),
+            Fared::Failed(why) | Fared::Late(why) => StepError(why),
+        }
+    }
+}
+
 /// Runs `work` on another thread. If it is not done within the deadline it is left behind: when it
 /// returns after all, what it made is dropped.
 ///

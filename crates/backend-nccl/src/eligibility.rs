@@ -24,7 +24,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 pub(crate) const INTEGERS: &str = "integers";
 /// Minima and maxima of floats, which may lose a NaN.
 pub(crate) const MIN_MAX: &str = "min_max";
-/// The library's choice, pinned by a policy.
+/// The library's choice, as a policy prefers it.
 pub(crate) const PINNED: &str = "pinned";
 /// Its kernels over registered windows.
 pub(crate) const SYMMETRIC: &str = "symmetric";
@@ -90,8 +90,13 @@ const OF_WINDOWS: Eligibility = Eligibility {
     ..LIBRARY
 };
 
-/// What a policy can pin of the library's own choice; `auto` and 0 leave it to the library. What the
-/// library has not for a call is an error of the call.
+/// What a policy can prefer of the library's own choice; `auto` and 0 leave it to the library, and so
+/// does what the library has not for a call: broadcasts have `ring` alone, all-gathers and
+/// reduce-scatters have no tree, all-reduces no `pat`, and `ll` and `ll128` are of `ring` and `tree`
+/// alone. More channels than the communicator has are as many as it has.
+///
+/// With counts per rank it is said of the broadcasts that an all-gather is made of; the reductions
+/// that a reduce-scatter is made of take no preference, and run as the library chooses.
 const KNOBS: &[Param] = &[
     Param { name: "algorithm", values: Values::Words(ALGORITHMS), default: 0 },
     Param { name: "protocol", values: Values::Words(PROTOCOLS), default: 0 },
@@ -102,5 +107,5 @@ const KNOBS: &[Param] = &[
 pub(crate) const ALGORITHMS: &[&str] =
     &["auto", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"];
 
-/// Likewise.
-pub(crate) const PROTOCOLS: &[&str] = &["auto", "ll", "ll128", "simple"];
+/// Likewise; but `LL` cannot be had alone: the library takes it for `LL128` too.
+pub(crate) const PROTOCOLS: &[&str] = &["auto", "ll_or_ll128", "ll128", "simple"];

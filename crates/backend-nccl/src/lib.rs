@@ -8,7 +8,7 @@
 //! - `session` runs the calls.
 //!
 //! Below them: `comm` is this rank's communicator, owned; `calls` says which of the library's calls
-//! make one of ours; `window` is memory that the library's symmetric kernels may use; `trial` are
+//! make one of ours, and `pins` how they are preferred to run; `window` is memory that the library's symmetric kernels may use; `trial` are
 //! the first calls, whose results are checked. Nothing hangs without a word: what may never return
 //! runs `aside` of the rank's thread, `watch` is the thread that looks whether calls end, and
 //! `board` are pages that the ranks of a node share, on which they compare their calls and tell how
@@ -21,6 +21,7 @@ mod comm;
 mod eligibility;
 mod ends;
 mod parting;
+mod pins;
 mod session;
 mod settings;
 mod setup;

@@ -1,19 +1,18 @@
 //! The group on one rank: enqueues calls, ends waits, says goodbye.
 
-use std::ffi::CString;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossover_core::agreement::StepError;
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
-use crossover_nccl_sys::layout::CollConfig;
 
 use crate::aside::{Fared, within};
 use crate::board::Record;
 use crate::calls::{Made, of_device};
-use crate::eligibility::{ALGORITHMS, DESCRIPTOR, PINNED, PROTOCOLS, SYMMETRIC};
+use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
+use crate::pins::Pins;
 use crate::watch::{Bell, Shared};
 
 /// Everything a rank needs for a call.
@@ -24,8 +23,7 @@ pub(crate) struct NcclSession {
     pub(crate) stream: Option<u64>,
     /// The digest of this rank's calls.
     pub(crate) history: u64,
-    /// What policies pinned so far, by the values of their params.
-    pub(crate) pins: Vec<([u64; 3], CString)>,
+    pub(crate) pins: Pins,
     /// The process that formed the group: a child that was forked since has no part in it.
     pub(crate) process: u32,
 }
@@ -55,9 +53,10 @@ impl Session for NcclSession {
             self.keep_order(buffers.stream, seq)?;
         }
         let name = DESCRIPTOR.algorithms[algorithm].name;
-        let config = if name == PINNED { self.pinned(params) } else { None };
+        let config = if name == PINNED { self.pins.of(call, params) } else { None };
         let Shared { comm, maker, windows, .. } = &*self.shared;
         let made = Made { pins: config.as_ref(), ..Made::new(call, buffers) };
+        self.shared.last.enter(seq, call.op);
         // SAFETY: the caller's promise about the buffers is passed on as it is; set-up has limited
         // calls through windows to what these hold.
         let enqueued = unsafe {
@@ -66,6 +65,7 @@ impl Session for NcclSession {
                 _ => maker.make(comm, &made),
             }
         };
+        self.shared.last.leave();
         enqueued.map_err(|trouble| {
             let step = format!("nccl, {}", call.op);
             self.end(trouble.at(&step, seq), &step, seq)
@@ -125,7 +125,7 @@ impl Session for NcclSession {
             _ if !shared.ends.is_well() => self.ended("close", seq),
             Fared::Late(_) => {
                 let known = shared.ends.board.as_ref().map(|board| board.open());
-                let ranks = known.unwrap_or_else(|| shared.missing(seq));
+                let ranks = known.unwrap_or_else(|| shared.peers());
                 let (step, waited) = ("nccl, close".to_owned(), shared.deadline);
                 self.end(EnqueueError::Late { step, seq, ranks, waited }, "close", seq)
             }
@@ -162,30 +162,6 @@ impl NcclSession {
         ordered.map_err(|e| self.end(of_device(e, step, seq), step, seq))
     }
 
-    /// How a policy wants a call to run; `None` where it leaves all to the library.
-    fn pinned(&mut self, params: &[u64]) -> Option<CollConfig> {
-        let &[algorithm, protocol, channels] = params else { return None };
-        let key = [algorithm, protocol, channels];
-        if key == [0; 3] {
-            return None;
-        }
-        let at = match self.pins.iter().position(|(known, _)| *known == key) {
-            Some(at) => at,
-            None => {
-                self.pins.push((key, selection(algorithm as usize, protocol as usize)));
-                self.pins.len() - 1
-            }
-        };
-        let mut config = CollConfig::new();
-        if channels > 0 {
-            config = config.ctas(channels as i32, channels as i32);
-        }
-        if (algorithm, protocol) != (0, 0) {
-            config.alg_selection = self.pins[at].1.as_ptr();
-        }
-        Some(config)
-    }
-
     #[cold]
     fn ended(&self, step: &str, seq: u64) -> EnqueueError {
         self.shared.bell.ring();
@@ -204,30 +180,6 @@ impl NcclSession {
         self.shared.bell.ring();
         first
     }
-}
-
-/// As the library reads it: algorithms with their protocol, in capitals, between commas.
-fn selection(algorithm: usize, protocol: usize) -> CString {
-    let of_protocol = match PROTOCOLS[protocol] {
-        // The others are of `simple` alone.
-        "ll" | "ll128" => 2,
-        _ => ALGORITHMS.len() - 1,
-    };
-    let algorithms = match algorithm {
-        0 => &ALGORITHMS[1..=of_protocol],
-        nth => &ALGORITHMS[nth..=nth],
-    };
-    let words = algorithms.iter().map(|algorithm| {
-        let name = match *algorithm {
-            "nvls_tree" => "NVLSTREE".to_owned(),
-            other => other.to_uppercase(),
-        };
-        match protocol {
-            0 => name,
-            nth => format!("{name}_{}", PROTOCOLS[nth].to_uppercase()),
-        }
-    });
-    CString::new(words.collect::<Vec<_>>().join(",")).unwrap_or_default()
 }
 
 impl Drop for NcclSession {
@@ -266,19 +218,5 @@ impl Abort for NcclAbort {
             self.ends.end(EnqueueError::Aborted { step, seq, rank, reason }, "abort", 0);
         }
         self.bell.ring();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::selection;
-
-    #[test]
-    fn what_is_pinned_is_said_as_the_library_reads_it() {
-        assert_eq!(selection(2, 0), c"RING".to_owned());
-        assert_eq!(selection(1, 3), c"TREE_SIMPLE".to_owned());
-        assert_eq!(selection(0, 1), c"TREE_LL,RING_LL".to_owned());
-        let any = selection(0, 3).into_string().expect("ASCII");
-        assert!(any.ends_with(",NVLS_SIMPLE,NVLSTREE_SIMPLE,PAT_SIMPLE"), "{any}");
     }
 }

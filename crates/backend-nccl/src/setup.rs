@@ -24,7 +24,9 @@ use crate::comm::{Comm, Ticket};
 use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
 use crate::parting;
+use crate::pins::Pins;
 use crate::session::NcclSession;
+use crate::trial::Unproven;
 use crate::watch::{self, Bell, Last, Shared};
 use crate::window::{self, Outcome, Windows};
 use crate::{settings, sharing, trial};
@@ -54,11 +56,14 @@ impl Backend for Nccl {
         let told = setup.read("read nccl.ranks_per_device", settings::ranks_per_device)?;
         let told = setup.equal("agree on nccl.ranks_per_device", told)?;
         let config = sharing::config(facts.ranks_per_unit().max(*told.get()));
+        let most = config.max_ctas;
         let joined = join(setup, opened, config)?;
         let (windows, joined) = open_windows(setup, facts, joined, room, config)?;
         let proven = prove(setup, joined, windows)?;
         let node = meet_on_node(setup, facts)?;
-        let session = setup.step("watch its calls", proven.zip(node), begin)?;
+        let session = setup.step("watch its calls", proven.zip(node), move |here, made| {
+            begin(here, made, Pins::new(most))
+        })?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
         Ok(Ready { session: session.map(|s| Box::new(s) as Box<dyn Session>), capacity })
     }
@@ -76,8 +81,12 @@ fn open(here: &Here<'_>, file: Option<PathBuf>) -> Result<Opened, StepError> {
         driver::Vendor::Cuda | driver::Vendor::Emulated => Vendor::Nccl,
     };
     device.make_current().map_err(StepError::new)?;
-    let library = Library::load(file.as_deref(), vendor)
-        .map_err(|e| StepError(format!("{e}: nccl.library is the setting that names its file")))?;
+    // What the loader runs may wait, and so may a plug-in.
+    let library = within(deadline(here), "loading the library", move || {
+        let loaded = Library::load(file.as_deref(), vendor);
+        let help = "nccl.library is the setting that names its file";
+        Ok(loaded.map_err(|e| StepError(format!("{e}: {help}")))?)
+    })?;
     parting::prepare(&parting::LOADED).map_err(StepError::new)?;
     if here.rank() == 0 {
         let (version, path) = (library.version, library.path.display());
@@ -91,6 +100,11 @@ fn open(here: &Here<'_>, file: Option<PathBuf>) -> Result<Opened, StepError> {
         }
     }
     Ok(Opened { device, library: Arc::new(library) })
+}
+
+/// Of a step. A rank that failed at once has voted, and waits for those that wait here.
+fn deadline(here: &Here<'_>) -> Duration {
+    here.settings().call_deadline.min(here.patience() / 2)
 }
 
 /// Ranks with different versions would find out by hanging.
@@ -164,6 +178,18 @@ impl Joined {
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.comm.library
     }
+
+    /// Ends the communicator, and then what its calls may still use. Nobody waits for it.
+    pub(crate) fn abandon<T: Send + 'static>(&self, used: T) {
+        let comm = Arc::clone(&self.comm);
+        let started = parting::spawn("abort", move || {
+            comm.abort();
+            drop(used);
+        });
+        if let Err(e) = started {
+            tracing::warn!("a communicator stays: there is no thread to abort it: {e}");
+        }
+    }
 }
 
 /// Everybody joins, or the rank that failed is named, rather than one that waited for it.
@@ -172,9 +198,18 @@ fn join(
     opened: Local<Opened>,
     config: Config,
 ) -> Result<Local<Joined>, SetupError> {
-    let (asked, opened) = opened.map(|opened| (Arc::clone(&opened.library), opened)).unzip();
-    let ids = setup.exchange("draw the communicator's id", asked, |here, library| {
-        if here.rank() == 0 { draw_id(&library).map(Some) } else { Ok(None) }
+    let asked = |opened: Opened| ((Arc::clone(&opened.library), opened.device.clone()), opened);
+    let (asked, opened) = opened.map(asked).unzip();
+    let ids = setup.exchange("draw the communicator's id", asked, |here, (library, device)| {
+        if here.rank() != 0 {
+            return Ok(None);
+        }
+        // It looks for networks, by plug-ins too.
+        let drawn = within(deadline(here), "ncclGetUniqueId", move || {
+            device.make_current().map_err(StepError::new)?;
+            Ok(draw_id(&library)?)
+        });
+        Ok(Some(drawn?))
     })?;
     let id = ids.into_inner().into_iter().flatten().next();
     let joined = setup.step("begin to join", opened, move |here, opened| {
@@ -183,8 +218,7 @@ fn join(
         let id = UniqueId::from_bytes(bytes);
         let (rank, world) = (here.rank(), here.world());
         let call_deadline = here.settings().call_deadline;
-        // A rank that failed at once has voted, and waits for those that wait here.
-        let deadline = call_deadline.min(here.patience() / 2);
+        let deadline = deadline(here);
         let Opened { device, library } = opened;
         let ticket = Ticket { id, rank, world, config, deadline: call_deadline };
         let on = device.clone();
@@ -281,31 +315,50 @@ fn prove(
 ) -> Result<Local<Proven>, SetupError> {
     let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
     let nonce = nonces.get()[0];
-    let (proven, comm) = joined
+    let (fared, kept) = joined
         .zip(windows)
         .map(move |(joined, windows)| {
-            let comm = Arc::clone(&joined.comm);
+            let group = joined.clone();
             // The calls look at the deadline themselves. This is for one that stays inside the
             // library.
-            let deadline = joined.deadline + GRACE;
-            let outcome = within(deadline, "a first call", move || {
+            let outcome = within(joined.deadline + GRACE, "a first call", move || {
                 let Joined { ref device, rank, world, .. } = joined;
                 device.make_current().map_err(StepError::new)?;
-                let until = Instant::now() + joined.deadline;
                 let maker = Maker::new(device.clone(), rank, world).map_err(StepError::new)?;
-                trial::run(&joined, &maker, None, nonce, until)?;
-                if let Some(windows) = &windows {
-                    trial::run(&joined, &maker, Some(windows), !nonce, until)?;
-                }
-                Ok(Proven { joined, maker, windows })
+                let proven = Proven { joined, maker, windows };
+                let fared = proven.call(nonce);
+                Ok((proven, fared))
             });
-            (outcome, comm)
+            let (fared, kept) = match outcome {
+                Ok((proven, Ok(()))) => (Ok(()), Some((proven, None))),
+                Ok((proven, Err(Unproven { why, used }))) => (Err(why), Some((proven, used))),
+                Err(fared) => (Err(fared), None),
+            };
+            (fared, (group, kept))
         })
         .unzip();
-    let proven = all_well(setup, "make its first calls", proven);
-    // Not before all have told how they fared: peers take an abort for a failure of their own.
-    drop(comm);
-    proven
+    let what = "make its first calls";
+    if let Err(e) = all_well(setup, what, fared) {
+        // Not before all have told how they fared: peers take an abort for a failure of their own.
+        let _: Local<()> = kept.map(|(group, kept)| group.abandon(kept));
+        return Err(e);
+    }
+    setup.step(what, kept, |_, (_, kept)| match kept {
+        Some((proven, _)) => Ok(proven),
+        None => Err(StepError::new("it is not there")),
+    })
+}
+
+impl Proven {
+    fn call(&self, nonce: u64) -> Result<(), Unproven> {
+        let Proven { joined, maker, windows } = self;
+        let until = Instant::now() + joined.deadline;
+        trial::run(joined, maker, None, nonce, until)?;
+        match windows {
+            Some(windows) => trial::run(joined, maker, Some(windows), !nonce, until),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the ranks of one node have together.
@@ -361,6 +414,7 @@ fn map(world: u32, alive: Alive, fds: Vec<Vec<OwnedFd>>) -> Result<Node, StepErr
 fn begin(
     here: &Here<'_>,
     (proven, node): (Proven, Option<Node>),
+    pins: Pins,
 ) -> Result<NcclSession, StepError> {
     parting::prepare(&parting::USED).map_err(StepError::new)?;
     let Proven { joined, maker, windows } = proven;
@@ -379,7 +433,7 @@ fn begin(
         probe: Stream::new(&device).map_err(StepError::new)?,
     });
     let watch = watch::start(&shared).map_err(|e| StepError(format!("no thread: {e}")))?;
-    let (stream, history, pins, process) = (None, 0, Vec::new(), std::process::id());
+    let (stream, history, process) = (None, 0, std::process::id());
     Ok(NcclSession { shared, watch: Some(watch), stream, history, pins, process })
 }
 

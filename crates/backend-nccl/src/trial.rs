@@ -21,18 +21,31 @@ const COUNTS: [usize; 2] = [64, 256 * 1024]; // size: a megabyte of four-byte el
 /// Numbers up to this add up exactly in all that is summed here.
 const BELOW: u64 = 1000;
 
+/// Why calls were not proven, and what one that is not done may still use: to be dropped when the
+/// communicator has ended, since to free memory waits for what runs.
+pub(crate) struct Unproven {
+    pub(crate) why: Fared,
+    pub(crate) used: Option<(Buffer, Stream)>,
+}
+
+impl From<StepError> for Unproven {
+    fn from(why: StepError) -> Self {
+        Unproven { why: why.into(), used: None }
+    }
+}
+
 /// Makes the calls and compares their results; through the windows, if they are given.
 ///
 /// # Errors
 ///
-/// A call failed, or a result is wrong; or a call is not done in time.
+/// A call failed, or a result is wrong; or a call is not done in time. It is left as it is.
 pub(crate) fn run(
     joined: &Joined,
     maker: &Maker,
     windows: Option<&Windows>,
     nonce: u64,
     until: Instant,
-) -> Result<(), Fared> {
+) -> Result<(), Unproven> {
     let stream = Stream::new(&joined.device).map_err(StepError::new)?;
     let world = joined.world as usize;
     for count in COUNTS {
@@ -47,7 +60,9 @@ pub(crate) fn run(
             }
             let seed = nonce ^ (count as u64) << 8 ^ op as u64;
             let trial = Trial { joined, maker, windows, both: &both, stream: &stream, until };
-            trial.one(op, part, seed)?;
+            if let Err(why) = trial.one(op, part, seed) {
+                return Err(Unproven { why, used: Some((both, stream)) });
+            }
         }
     }
     Ok(())
@@ -119,14 +134,12 @@ impl Trial<'_> {
     fn await_done(&self, op: Op) -> Result<(), Fared> {
         loop {
             if let Some(failed) = self.joined.comm.error() {
-                self.joined.comm.abort();
                 return Err(Fared::Failed(format!("a first {op} failed: {failed}")));
             }
             if self.stream.is_done().map_err(StepError::new)? {
                 return Ok(());
             }
             if Instant::now() > self.until {
-                self.joined.comm.abort();
                 let waited = self.joined.deadline;
                 return Err(Fared::Late(format!("a first {op} is not done after {waited:.1?}")));
             }

@@ -8,9 +8,16 @@
 //! waits for one are what captures allow others, and the driver asks how far a stream is with this
 //! thread's capture mode relaxed. The engine's streams are not touched: they may be gone.
 //!
+//! A call that the library does not return from is seen as well: its thread says so before it enters.
+//!
+//! On one node ranks tell one another which calls they have made. There the deadline is for a peer
+//! that has not made a call; a call that all have made has ten deadlines, since what is queued before
+//! it on a device takes its time too. Across nodes nobody tells, and the deadline is for both.
+//!
 //! Replays of graphs are the engine's own, and nothing here sees them begin: of them a peer that is
 //! gone and an error of the library are noticed, and no deadline is.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -32,6 +39,10 @@ use crate::window::Windows;
 /// Between looks.
 pub(crate) const PATIENCE: Duration = Duration::from_micros(200);
 const INTERVAL: Duration = Duration::from_millis(10);
+/// Deadlines after which a call that every rank has made is given up. It may be behind long work of
+/// the engine's own, which nothing here can tell from a kernel that hangs: with the usual deadline
+/// of a minute that work may take ten.
+const HUNG: u32 = 10;
 
 /// What the session and its watch have together.
 pub(crate) struct Shared {
@@ -50,31 +61,72 @@ pub(crate) struct Shared {
     pub(crate) probe: Stream,
 }
 
-/// The last eager call.
+/// Where this rank is with its calls.
 pub(crate) struct Last {
     began: Instant,
+    /// The last eager call, which the event is behind.
+    made: Mark,
+    /// The call that the library, or the driver, has not returned from.
+    inside: Mark,
+}
+
+/// A call; 0 is none.
+#[derive(Default)]
+struct Mark {
     seq: AtomicU64,
-    /// Nanoseconds from `began`.
+    /// Nanoseconds from `began`. Written before `seq`: whoever reads it behind `seq` reads no time
+    /// before that call.
     at: AtomicU64,
     op: AtomicU8,
 }
 
 impl Last {
     pub(crate) fn new() -> Last {
-        let (seq, at, op) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU8::new(0));
-        Last { began: Instant::now(), seq, at, op }
+        Last { began: Instant::now(), made: Mark::default(), inside: Mark::default() }
     }
 
     /// Was there no call yet?
     pub(crate) fn is_none(&self) -> bool {
-        self.seq.load(Relaxed) == 0
+        self.seq() == 0
     }
 
     /// The event is behind this call now.
     pub(crate) fn note(&self, seq: u64, op: Op) {
-        self.at.store(self.began.elapsed().as_nanos() as u64, Relaxed);
-        self.op.store(op as u8, Relaxed);
-        self.seq.store(seq, Release);
+        self.mark(&self.made, seq, op);
+    }
+
+    /// This call is about to enter the library, which may wait for peers there: it connects an
+    /// algorithm when it is first used.
+    pub(crate) fn enter(&self, seq: u64, op: Op) {
+        self.mark(&self.inside, seq, op);
+    }
+
+    /// It has returned.
+    pub(crate) fn leave(&self) {
+        self.inside.seq.store(0, Release);
+    }
+
+    fn mark(&self, mark: &Mark, seq: u64, op: Op) {
+        mark.at.store(self.began.elapsed().as_nanos() as u64, Relaxed);
+        mark.op.store(op as u8, Relaxed);
+        mark.seq.store(seq, Release);
+    }
+
+    /// The last eager call.
+    fn seq(&self) -> u64 {
+        self.made.seq.load(Acquire)
+    }
+
+    fn since(&self, mark: &Mark) -> Instant {
+        self.began + Duration::from_nanos(mark.at.load(Relaxed))
+    }
+}
+
+impl Mark {
+    /// What it is, for messages.
+    fn step(&self) -> String {
+        let op = Op::NAMES.get(usize::from(self.op.load(Relaxed)));
+        format!("nccl, {}", op.unwrap_or(&"?"))
     }
 }
 
@@ -137,7 +189,7 @@ fn watch(shared: Arc<Shared>) {
         if shared.ends.is_well()
             && let Err(error) = shared.look().and_then(|()| seen.look(&shared))
         {
-            shared.ends.end(error, "watch", shared.last.seq.load(Acquire));
+            shared.ends.end(error, "watch", shared.last.seq());
         }
         if !shared.ends.is_well() {
             shared.comm.abort();
@@ -150,36 +202,52 @@ fn watch(shared: Arc<Shared>) {
 impl Shared {
     /// Is every peer there, and does the library have nothing to say? Never waits.
     pub(crate) fn look(&self) -> Result<(), EnqueueError> {
-        let seq = self.last.seq.load(Acquire);
+        let (step, seq) = (self.last.made.step(), self.last.seq());
         if let (Some(liveness), Some(board)) = (&self.liveness, &self.ends.board) {
             let (rank, world) = (self.maker.rank, self.maker.world);
             let is_lost = |r: &u32| *r != rank && liveness.is_gone(*r) && !board.is_closed(*r);
             if let Some(rank) = (0..world).find(is_lost) {
                 let how = "its process ended, or it dropped the group".to_owned();
-                return Err(EnqueueError::Lost { step: self.step(), seq, rank, how });
+                return Err(EnqueueError::Lost { step, seq, rank, how });
             }
         }
         match self.comm.error() {
             // A peer that gave up is heard of in this way too, and has said why.
             Some(_) if !self.ends.is_well() => Ok(()),
-            Some(failed) => Err(failed.at(&self.step(), seq)),
+            Some(failed) => Err(failed.at(&step, seq)),
             None => Ok(()),
         }
     }
 
-    /// What the last call was, for messages.
-    pub(crate) fn step(&self) -> String {
-        let op = Op::NAMES.get(usize::from(self.last.op.load(Relaxed)));
-        format!("nccl, {}", op.unwrap_or(&"?"))
+    /// Has it been so for too long that of these calls the last is not done? `step` is what that is.
+    fn judge(
+        &self,
+        step: String,
+        calls: RangeInclusive<u64>,
+        waited: Duration,
+    ) -> Result<(), EnqueueError> {
+        if waited <= self.deadline {
+            return Ok(());
+        }
+        let seq = *calls.end();
+        let Some(board) = &self.ends.board else {
+            return Err(EnqueueError::Late { step, seq, ranks: self.peers(), waited });
+        };
+        // The oldest call that a rank has not begun is the one that all wait for.
+        let mut missing = calls.map(|seq| (seq, board.missing(seq)));
+        if let Some((seq, ranks)) = missing.find(|(_, ranks)| !ranks.is_empty()) {
+            return Err(EnqueueError::Late { step, seq, ranks, waited });
+        }
+        if waited <= self.deadline.saturating_mul(HUNG) {
+            return Ok(());
+        }
+        let text = format!("every rank has made the call, and it is not done after {waited:.1?}");
+        Err(EnqueueError::Vendor { step, seq, call: "the library", text })
     }
 
-    /// Who has not come to a call, as far as is known: on one node by name, else anybody.
-    pub(crate) fn missing(&self, seq: u64) -> Vec<u32> {
-        let known = self.ends.board.as_ref().map(|board| board.missing(seq)).unwrap_or_default();
-        match known.is_empty() {
-            false => known,
-            true => (0..self.maker.world).filter(|r| *r != self.maker.rank).collect(),
-        }
+    /// All other ranks: any of them may be the one that has not come.
+    pub(crate) fn peers(&self) -> Vec<u32> {
+        (0..self.maker.world).filter(|r| *r != self.maker.rank).collect()
     }
 }
 
@@ -196,28 +264,25 @@ struct Seen {
 
 impl Seen {
     fn look(&mut self, shared: &Shared) -> Result<(), EnqueueError> {
-        let failed = |e: DeviceError| of_device(e, "watch", shared.last.seq.load(Acquire));
-        let last = shared.last.seq.load(Acquire);
-        if self.awaited.is_none() && last > self.done {
-            let made = shared.last.began + Duration::from_nanos(shared.last.at.load(Relaxed));
-            shared.probe.wait(&shared.behind).map_err(failed)?;
-            self.awaited = Some((last, made));
+        let last = &shared.last;
+        let inside = last.inside.seq.load(Acquire);
+        if inside != 0 {
+            let waited = last.since(&last.inside).elapsed();
+            shared.judge(last.inside.step(), self.done + 1..=inside, waited)?;
         }
-        let Some((seq, made)) = self.awaited else { return Ok(()) };
+        let failed = |e: DeviceError| of_device(e, "watch", last.seq());
+        let made = last.seq();
+        if self.awaited.is_none() && made > self.done {
+            let at = last.since(&last.made);
+            shared.probe.wait(&shared.behind).map_err(failed)?;
+            self.awaited = Some((made, at));
+        }
+        let Some((seq, at)) = self.awaited else { return Ok(()) };
         if shared.probe.is_done().map_err(failed)? {
             (self.awaited, self.done, self.since) = (None, seq, Instant::now());
             return Ok(());
         }
-        let waited = made.max(self.since).elapsed();
-        if waited <= shared.deadline {
-            return Ok(());
-        }
-        // The oldest call that a rank has not begun is the one that all wait for.
-        let waiting_for = (self.done + 1..=seq).find(|seq| {
-            shared.ends.board.as_ref().is_some_and(|board| !board.missing(*seq).is_empty())
-        });
-        let seq = waiting_for.unwrap_or(seq);
-        let (step, ranks) = (shared.step(), shared.missing(seq));
-        Err(EnqueueError::Late { step, seq, ranks, waited })
+        let waited = at.max(self.since).elapsed();
+        shared.judge(last.made.step(), self.done + 1..=seq, waited)
     }
 }

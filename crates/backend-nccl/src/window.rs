@@ -4,7 +4,7 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use crossover_core::agreement::{Agreed, Local, Setup, SetupError};
+use crossover_core::agreement::{Agreed, Local, Setup, SetupError, StepError};
 use crossover_core::call::{Op, Split};
 use crossover_device::device::Device;
 use crossover_nccl_sys::Library;
@@ -71,29 +71,58 @@ pub(crate) fn set_up<'g>(
         (both.map_err(Fared::Failed), joined)
     });
     let (made, joined) = made.unzip();
-    let Some(made) = everywhere(setup, "allocate windows", made)? else {
+    let (lent, joined) = lend(joined);
+    let Some(made) = everywhere(setup, "allocate windows", made, lent)? else {
         return Ok(Outcome::Without);
     };
     let (input, output) = made.unzip();
     // One by one: a rank that fails with the first would not come to the second, where others wait.
-    let (lent, joined) = joined.map(|joined| (joined.clone(), joined)).unzip();
+    let (lent, joined) = lend(joined);
     let input = input.zip(lent).map(register);
-    let Some(input) = everywhere(setup, "register windows", input)? else {
-        return Ok(Outcome::Spoiled);
+    let (lent, joined) = lend(joined);
+    let had = everywhere(setup, "register windows", input, lent);
+    let Ok(Some(input)) = had else {
+        let _: Local<()> = output.zip(joined).map(|(output, joined)| give_up(output, &joined));
+        return had.map(|_| Outcome::Spoiled);
     };
-    let output = output.zip(joined).map(register);
-    let Some(output) = everywhere(setup, "register windows", output)? else {
-        return Ok(Outcome::Spoiled);
+    let (lent, joined) = lend(joined);
+    let output = output.zip(lent).map(register);
+    let (lent, joined) = lend(joined);
+    let had = everywhere(setup, "register windows", output, lent);
+    let Ok(Some(output)) = had else {
+        let _: Local<()> = input.zip(joined).map(|(input, joined)| give_up(input, &joined));
+        return had.map(|_| Outcome::Spoiled);
     };
-    let windows = input.zip(output).map(|(input, output)| {
+    let (lent, joined) = lend(joined);
+    let windows = input.zip(output).zip(lent).map(|((input, output), joined)| {
         // The library says yes, and gives none, where it has no use for them.
-        match input.handle.0.is_null() || output.handle.0.is_null() {
-            true => Err(Fared::Failed("the library has no windows on this system".to_owned())),
-            false => Ok(Windows { input, output }),
+        if input.handle.0.is_null() || output.handle.0.is_null() {
+            give_up((input, output), &joined);
+            return Err(Fared::Failed("the library has no windows on this system".to_owned()));
         }
+        Ok(Windows { input, output })
     });
-    let windows = everywhere(setup, "have windows", windows)?;
+    let windows = everywhere(setup, "have windows", windows, joined)?;
     Ok(windows.map_or(Outcome::Without, Outcome::Had))
+}
+
+fn lend(joined: Local<Joined>) -> (Local<Joined>, Local<Joined>) {
+    joined.map(|joined| (joined.clone(), joined)).unzip()
+}
+
+/// Gives back what no rank has use for. The library may wait for peers that do the same; one that
+/// waits for ever is freed by an abort.
+fn give_up<T: Send + 'static>(made: T, joined: &Joined) {
+    let device = joined.device.clone();
+    let given = within(joined.deadline, "giving back a window", move || {
+        device.make_current().map_err(StepError::new)?;
+        drop(made);
+        Ok(())
+    });
+    if let Err(Fared::Failed(why) | Fared::Late(why)) = given {
+        tracing::warn!("the communicator is aborted: {why}");
+        joined.abandon(());
+    }
 }
 
 /// The library waits for all ranks.
@@ -105,10 +134,11 @@ fn register((memory, joined): (Memory, Joined)) -> Result<Window, Fared> {
 
 /// What every rank has, if every rank has it; else the algorithm is withheld. If some rank is still
 /// inside the library, no other call of the communicator can be made, and the backend is lost.
-fn everywhere<T: 'static>(
+fn everywhere<T: Send + 'static>(
     setup: &mut Setup<'_>,
     what: &str,
     mine: Local<Result<T, Fared>>,
+    joined: Local<Joined>,
 ) -> Result<Option<Local<T>>, SetupError> {
     let (fared, mine) = mine
         .map(|mine| match &mine {
@@ -121,11 +151,23 @@ fn everywhere<T: 'static>(
     let why = all.map(|all| {
         blamed(&all).map(|(rank, why)| format!("rank {rank} could not have windows: {why}"))
     });
-    if why.get().is_some() && !is_stuck {
-        setup.without(SYMMETRIC, why.map(Option::unwrap_or_default));
-        return Ok(None);
+    if why.get().is_none() {
+        return all_well(setup, what, mine).map(Some);
     }
-    all_well(setup, what, mine).map(Some)
+    let told = mine.zip(joined).map(move |(mine, joined)| {
+        let fared = mine.as_ref().map_or_else(|why| Err(why.clone()), |_| Ok(()));
+        match is_stuck {
+            // Peers would not come to give theirs back.
+            true => joined.abandon(mine),
+            false => give_up(mine, &joined),
+        }
+        fared
+    });
+    if is_stuck {
+        return all_well(setup, what, told).map(|_| None);
+    }
+    setup.without(SYMMETRIC, why.map(Option::unwrap_or_default));
+    Ok(None)
 }
 
 impl Windows {
