@@ -180,7 +180,7 @@ fn a_sweep_tells_bands_of_one_backend_apart_by_what_the_policy_sets() {
 [rule.mine]
 match = { op = "all_reduce" }
 chain = [
-  { use = "nccl/pinned", bytes = "..=1MiB", params = { algorithm = "ring", protocol = "ll" } },
+  { use = "nccl/pinned", bytes = "..=1MiB", params = { algorithm = "ring", protocol = "ll_or_ll128" } },
   { use = "nccl/pinned" },
 ]
 "#;
@@ -190,14 +190,14 @@ chain = [
     let arguments = [&arguments[..], &["--policy", policy.as_str()]].concat();
     let told = json(&[&arguments[..], &["--json"]].concat(), &[], 0);
     let band = |at: usize| (&told[at]["from"], &told[at]["use"], &told[at]["params"]);
-    let set = serde_json::json!({ "algorithm": "ring", "protocol": "ll" });
+    let set = serde_json::json!({ "algorithm": "ring", "protocol": "ll_or_ll128" });
     let nccl = Value::from("nccl/pinned");
     assert_eq!(band(0), (&Value::from(0), &nccl, &set));
     assert_eq!(band(1), (&Value::from(1_048_577), &nccl, &serde_json::json!({})));
     assert_eq!(told.as_array().map(Vec::len), Some(2));
     let text = String::from_utf8(crossover(&arguments, &[]).stdout).expect("text");
     let first = text.lines().next().unwrap_or_default();
-    assert!(first.ends_with("  nccl/pinned  algorithm ring, protocol ll"), "{text}");
+    assert!(first.ends_with("  nccl/pinned  algorithm ring, protocol ll_or_ll128"), "{text}");
 }
 
 /// A bare name begins with the library's own choice, which would serve every call and ignore them.

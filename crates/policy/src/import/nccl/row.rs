@@ -78,8 +78,10 @@ pub(super) fn read(findings: &mut Findings<'_>, fields: &[Field<'_>]) -> Option<
                        choose by it hang: the row holds for both kinds";
         findings.loss_once(fields[9].span.clone(), message);
     }
+    // What can be asked of a call: the library takes `LL` for `LL128` too.
+    let asked = if protocol == "ll" { "ll_or_ll128" } else { protocol };
     let mut params =
-        vec![("algorithm", format!("\"{algorithm}\"")), ("protocol", format!("\"{protocol}\""))];
+        vec![("algorithm", format!("\"{algorithm}\"")), ("protocol", format!("\"{asked}\""))];
     match channels {
         None => {
             let message = "-1 leaves the channels to the library, as NCCL's documentation has it; \
