@@ -88,6 +88,10 @@ Status call(Kind kind, const void *input, void *output, size_t count, int dtype,
   if (operation.failure == CallFailure::FAIL) {
     return refuse_call(UNHANDLED_DEVICE_ERROR, by(*us) + "was told to fail");
   }
+  if (operation.failure == CallFailure::INSIDE) {
+    us->wait([] { return false; });
+    return us->aborted_error();
+  }
   return submit(us, operation, stream);
 }
 

@@ -93,6 +93,13 @@ void Communicator::join() {
 
 Status Communicator::state() {
   if (busy_) return IN_PROGRESS;
+  if (failures.query_is_slow) usleep(300000);
+  if (failures.abort_is_heard) {
+    for (int peer = 0; peer < world; ++peer) {
+      if (segment->seats[peer].aborted == 0) continue;
+      return refuse(REMOTE_ERROR, by(*this) + "rank " + std::to_string(peer) + " aborted");
+    }
+  }
   std::lock_guard<std::mutex> guard(deferred_lock_);
   if (deferred_) {
     if (++asked_ < 2) return IN_PROGRESS;
@@ -184,6 +191,7 @@ Status Communicator::finalize() {
 
 void Communicator::abort() {
   aborted_ = true;
+  if (segment.is_open()) segment->seats[rank].aborted = 1;
   ++aborting;
   if (failures.abort_is_slow || failures.abort_hangs) {
     for (int tries = 0; tries < 5000 || failures.abort_hangs; ++tries) {

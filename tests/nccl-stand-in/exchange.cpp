@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 
 #include "numbers.h"
@@ -283,6 +284,11 @@ void carry_out(Communicator &communicator, const std::vector<Operation> &operati
       case CallFailure::HANG:
         communicator.wait([] { return false; });
         return;
+      case CallFailure::SLOW: {
+        auto begin = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+        if (!communicator.wait([&] { return std::chrono::steady_clock::now() > begin; })) return;
+        break;
+      }
       case CallFailure::ASYNC_ERROR:
         return communicator.fail(REMOTE_ERROR, by(communicator) + "was told to fail");
       case CallFailure::DIE:

@@ -14,12 +14,15 @@ const std::map<std::string, bool Failures::*> SWITCHES = {
     {"finalize=hang", &Failures::finalize_hangs}, {"window=fail", &Failures::window_fails},
     {"abort=slow", &Failures::abort_is_slow},     {"abort=hang", &Failures::abort_hangs},
     {"window=null", &Failures::window_is_null},   {"memory=fail", &Failures::memory_fails},
+    {"id=hang", &Failures::id_hangs},             {"query=slow", &Failures::query_is_slow},
+    {"abort=heard", &Failures::abort_is_heard},   {"deregister=hang", &Failures::deregister_hangs},
 };
 
 const std::map<std::string, CallFailure> OF_CALLS = {
     {"fail", CallFailure::FAIL}, {"hang", CallFailure::HANG},
     {"die", CallFailure::DIE},   {"async-error", CallFailure::ASYNC_ERROR},
-    {"wrong", CallFailure::WRONG},
+    {"wrong", CallFailure::WRONG}, {"inside", CallFailure::INSIDE},
+    {"slow", CallFailure::SLOW},
 };
 
 std::mutex words_lock;

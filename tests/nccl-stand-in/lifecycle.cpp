@@ -141,7 +141,13 @@ static Status init(Comm *out, int world, const UniqueId &id, int rank, const Con
 #ifndef WITHOUT_UNIQUE_ID
 EXPORT Status ncclGetUniqueId(UniqueId *id) {
   if (id == nullptr) return refuse(INVALID_ARGUMENT, "no place for the id");
+  Failures failures;
   std::string why;
+  if (!read_failures(-1, &failures, &why)) return refuse(INVALID_ARGUMENT, why);
+  while (failures.id_hangs) {
+    crash_if_gone();
+    usleep(1000);
+  }
   return make_segment(id, &why) ? SUCCESS : refuse(SYSTEM_ERROR, why);
 }
 #endif
@@ -157,7 +163,10 @@ EXPORT Status ncclCommInitRankConfig(Comm *out, int world, UniqueId id, int rank
 
 EXPORT Status ncclCommFinalize(Comm comm) {
   auto us = find(comm);
-  if (!us) return refuse_call(INVALID_ARGUMENT, "there is no such communicator");
+  if (!us) {
+    tell("finalize of no communicator");
+    return refuse_call(INVALID_ARGUMENT, "there is no such communicator");
+  }
   Status status = us->ready();
   if (status != SUCCESS) return status;
   us->close();

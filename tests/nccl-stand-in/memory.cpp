@@ -142,6 +142,10 @@ EXPORT Status ncclCommWindowDeregister(Comm comm, Window window) {
   if (!us || !forget(comm, reinterpret_cast<uintptr_t>(window), &base)) {
     return refuse_call(INVALID_ARGUMENT, "there is no such window");
   }
+  if (us->failures.deregister_hangs) {
+    us->wait([] { return false; });
+    return us->aborted_error();
+  }
   std::lock_guard<std::mutex> guard(us->windows_lock);
   us->windows.erase(base);
   return SUCCESS;

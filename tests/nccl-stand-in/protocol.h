@@ -26,6 +26,7 @@ struct Ring {
 struct Seat {
   alignas(64) std::atomic<uint64_t> arrived;
   std::atomic<uint32_t> taken;
+  std::atomic<uint32_t> aborted;
   int world;
   int version;
   int color;
@@ -52,6 +53,7 @@ class Segment {
   // All ranks have it: it can do without its descriptor.
   void close_descriptor(const UniqueId &id);
 
+  bool is_open() const { return shared_ != nullptr; }
   Shared *operator->() const { return shared_; }
 
  private:

@@ -9,7 +9,7 @@ use crossover_device::stream::Stream;
 use crossover_tests::device::Stand;
 use crossover_tests::groups::Plan;
 
-use crate::stage::{Library, form, plan, refusal, tests_apart};
+use crate::stage::{Library, form, plan, refusal, tests_apart, willing};
 
 /// How long ranks wait where one never comes.
 pub(crate) const SOON: Duration = Duration::from_millis(1500);
@@ -138,14 +138,97 @@ tests_apart! {
         assert!(told[1].contains("rank 0 aborted the group: "), "{told:#?}");
     }
 
-    fn a_call_that_hangs_inside_the_library_ends_with_the_deadline(stand) {
+    fn a_call_that_all_have_made_and_that_hangs_ends_after_ten_deadlines(stand) {
         let library = Library::build(stand, &["DISTINCT_DEVICES"]);
         library.stand_in.fail(Some(&format!("rank=1 call={} hang", first_calls(2) + 1)));
         let began = Instant::now();
         let told = outcomes(stand, &library, 2);
-        let names = |text: &String| text.contains("nccl, all_reduce, call 1: still waiting for ");
-        assert!(told.iter().all(names), "{told:#?}");
-        assert!(began.elapsed() > SOON && began.elapsed() < 8 * SOON, "{:?}", began.elapsed());
+        let words = "every rank has made the call, and it is not done after 15.";
+        assert!(told.iter().all(|text| text.contains(words)), "{told:#?}");
+        assert!(told.iter().any(|text| text.contains("nccl, all_reduce, call 1: ")), "{told:#?}");
+        assert!(began.elapsed() < 20 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn a_call_that_all_have_made_is_not_late_behind_long_work(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some(&format!("call={} slow", first_calls(2) + 1)));
+        let began = Instant::now();
+        assert_eq!(outcomes(stand, &library, 2), ["it is right", "it is right"]);
+        assert!(began.elapsed() > 2 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn a_call_that_the_library_does_not_return_from_ends_with_the_deadline(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some(&format!("rank=0 call={} inside", first_calls(2) + 1)));
+        let began = Instant::now();
+        let told = form(stand, 2, |_| soon(stand, &library), |boot, formed| {
+            let comm = formed.expect("it forms");
+            // The other does not come.
+            let made = (boot.rank() == 0).then(|| Tensor::new(stand).call(&comm));
+            boot.all_gather("looked", &[]).expect("all are here");
+            made.map(|made| made.map_err(|e| e.to_string()))
+        });
+        let why = told[0].clone().expect("it called").expect_err("nobody came");
+        assert!(why.contains("nccl, all_reduce, call 1: still waiting for rank 1 "), "{why}");
+        assert!(began.elapsed() < 8 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn who_gives_up_a_first_call_first_is_not_taken_for_a_failure_of_the_others(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("abort=heard; rank=1 call=4 hang"));
+        let why = refusal(stand, 2, |rank| soon(stand, &library).deadline(SOON * (1 + 2 * rank)));
+        let words = "got rank 0 could not make its first calls: a first broadcast is not done \
+                     after 1.5s";
+        assert!(why.contains(words), "{why}");
+    }
+
+    fn a_library_that_draws_no_id_hangs_nobody(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("id=hang"));
+        let began = Instant::now();
+        let why = refusal(stand, 2, |_| soon(stand, &library));
+        let words = "rank 0 could not draw the communicator's id: ncclGetUniqueId has not returned \
+                     after 1.5s";
+        assert!(why.contains(words), "{why}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    fn a_window_that_is_not_given_back_hangs_nobody(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("deregister=hang; rank=1 window=fail"));
+        let began = Instant::now();
+        let plan_of = |_| {
+            let plan = plan(stand, "nccl", &library.path).deadline(SOON);
+            willing(plan, &["nccl/symmetric", "nccl"])
+        };
+        form(stand, 2, plan_of, |_, formed| {
+            let comm = formed.expect("it has the rest");
+            let explained = comm.explain(&comm.signature::<f32>(Op::AllReduce, 64));
+            assert_eq!(explained.chosen.expect("served").target, "nccl");
+            comm.close().expect("all close");
+        });
+        assert!(began.elapsed() < 12 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn an_abort_that_comes_before_a_close_leaves_it_nothing_to_close(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        // The watch is in the library most of the time: the close waits for it, and then the abort,
+        // which is the watch's, comes in first.
+        library.stand_in.fail(Some("rank=0 query=slow"));
+        form(stand, 2, |_| plan(stand, "nccl", &library.path).set("nccl.window", "0B"), |boot, formed| {
+            let comm = formed.expect("it forms");
+            boot.all_gather("formed", &[]).expect("all are here");
+            if boot.rank() == 0 {
+                let why = comm.close().expect_err("it is aborted").to_string();
+                assert!(why.contains("rank 1 aborted the group: enough"), "{why}");
+            } else {
+                std::thread::sleep(Duration::from_millis(30));
+                comm.abort_handle().abort("enough");
+            }
+            boot.all_gather("looked", &[]).expect("all are here");
+        });
+        let told = library.stand_in.told();
+        assert!(!told.contains("finalize of no communicator"), "{told}");
     }
 
     fn a_group_that_cannot_be_closed_says_so_in_time(stand) {

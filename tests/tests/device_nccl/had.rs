@@ -1,6 +1,9 @@
 //! What of the backend a group has: which library, which of its algorithms, and why not.
 
-use crossover_core::call::Op;
+use crossover_core::call::{CallBuffers, Op};
+use crossover_core::policy::{ParamValue, Policy};
+use crossover_device::memory::Buffer;
+use crossover_device::stream::Stream;
 use crossover_tests::device::Target;
 
 use crate::stage::{Library, form, plan, refusal, tests_apart, willing};
@@ -68,6 +71,48 @@ tests_apart! {
             let why = refusal(stand, 2, |_| plan(stand, target, &library.path));
             assert!(why.starts_with(&format!("`{target}` was asked for by the test")), "{why}");
             assert!(why.contains(words), "{why}");
+        }
+    }
+
+    fn what_is_pinned_and_an_op_has_not_is_left_to_the_library(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        let pinned = |algorithm: &str, protocol: &str| {
+            let mut plan = plan(stand, "nccl/pinned", &library.path);
+            let mut rule = plan.policy.rules()[0].clone();
+            let word = |word: &str| ParamValue::Word(word.to_owned());
+            rule.chain[0].params = vec![
+                ("algorithm".to_owned(), word(algorithm)),
+                ("protocol".to_owned(), word(protocol)),
+            ];
+            plan.policy = Policy::new(plan.policy.contract, vec![rule]);
+            plan
+        };
+        for (algorithm, protocol, names) in [
+            ("tree", "auto", "algorithms=TREE_LL,TREE_LL128,TREE_SIMPLE"),
+            ("nvls", "auto", "algorithms=NVLS_SIMPLE"),
+            ("pat", "ll128", ""),
+        ] {
+            form(stand, 2, |_| pinned(algorithm, protocol), |_, formed| {
+                let comm = formed.expect("it can pin");
+                let device = stand.open();
+                let memory = Buffer::new(&device, 4096).expect("memory");
+                let stream = Stream::new(&device).expect("a stream");
+                let (input, output) = (memory.address(), memory.address() + 2048);
+                let buffers = CallBuffers {
+                    input: input as *const u8,
+                    output: output as *mut u8,
+                    stream: stream.raw(),
+                };
+                for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::Broadcast] {
+                    let call = comm.signature::<f32>(op, 64);
+                    // SAFETY: the memory has room, and lives until the stream is done.
+                    unsafe { comm.run(&call, &buffers) }.expect("no pin makes it fail");
+                }
+                stream.synchronize().expect("what runs ends");
+                comm.close().expect("all close");
+            });
+            let told = library.stand_in.told();
+            assert!(told.contains(names), "{told}");
         }
     }
 
