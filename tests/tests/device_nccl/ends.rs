@@ -218,6 +218,8 @@ tests_apart! {
         form(stand, 2, |_| plan(stand, "nccl", &library.path).set("nccl.window", "0B"), |boot, formed| {
             let comm = formed.expect("it forms");
             boot.all_gather("formed", &[]).expect("all are here");
+            // By then the watch has begun to ask, and asks for 300 ms.
+            std::thread::sleep(Duration::from_millis(100));
             if boot.rank() == 0 {
                 let why = comm.close().expect_err("it is aborted").to_string();
                 assert!(why.contains("rank 1 aborted the group: enough"), "{why}");
