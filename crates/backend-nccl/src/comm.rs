@@ -210,7 +210,7 @@ impl Comm {
         let aborted = || Failed { call, text: "it was aborted meanwhile".to_owned() };
         let _inside = self.enter();
         // An abort may have come in first, and freed the communicator.
-        if false {
+        if self.state.load(Acquire) != CLOSING {
             return Err(aborted());
         }
         // SAFETY: the communicator is there: only this and an abort end it, and an abort that comes
