@@ -53,7 +53,9 @@ pub struct BackendSettings {
     pub device: String,
     /// May several ranks be on one device? Equal on all ranks.
     pub allow_shared_device: bool,
-    /// How long a collective may wait for a peer before it fails, naming the peer.
+    /// How long a collective may wait for a peer before it fails, naming the peer. Where a backend
+    /// cannot see which calls peers have made (`nccl` across nodes), the time counts too that a call
+    /// waits behind other work of its stream: there it has to be longer than such work takes.
     pub call_deadline: Duration,
     /// Free-form settings, keyed `backend.name`, such as `host.shm_dir`.
     pub values: BTreeMap<String, String>,

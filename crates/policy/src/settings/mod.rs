@@ -59,7 +59,8 @@ pub struct Settings {
     pub node_id: Option<String>,
     /// `form_timeout`: how long forming a group may take.
     pub form_timeout: Option<Duration>,
-    /// `call_timeout`: how long a collective waits for a peer.
+    /// `call_timeout`: how long a collective waits for a peer. For `nccl` across nodes, work that is
+    /// queued before it counts too; on one node, a call that all ranks have made has ten times that.
     pub call_timeout: Option<Duration>,
     /// Where is kept what can be found out again: `crossover` in the user's folder for that,
     /// `$XDG_CACHE_HOME` or else `~/.cache`.
