@@ -295,7 +295,7 @@ fn what_is_no_policy_is_not_adopted() {
         }
         plan
     });
-    let start = "ranks disagree on the linked backends: rank 0 has `host` version ";
+    let start = "ranks disagree on the linked backends: rank 0 has `hierarchical` version ";
     assert!(told.starts_with(start) && told.ends_with("rank 1 has no such backend"), "{told}");
 }
 
