@@ -38,7 +38,7 @@ fn every_shipped_file_can_stand_alone() {
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     files.sort();
-    assert_eq!(files.len(), 13, "{files:?}");
+    assert_eq!(files.len(), 14, "{files:?}");
     for file in files {
         let loaded = Sources::isolated(vec![file.clone()]).load(&registry());
         loaded.unwrap_or_else(|told| panic!("{}: {told}", file.display()));
