@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crossover_core::agreement::StepError;
+use crossover_core::bytes::setting_bytes;
 use crossover_core::settings::BackendSettings;
 
 use crate::layout::MAX_WORLD;
@@ -30,7 +31,7 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     let Some(text) = settings.get("host.chunk") else {
         return Ok(DEFAULT_CHUNK);
     };
-    match bytes(text) {
+    match setting_bytes(text) {
         Some(n) if (LEAST_CHUNK..=MOST_CHUNK).contains(&n) && n % 64 == 0 => Ok(n),
         _ => Err(StepError::new(format!(
             "setting host.chunk is `{text}`: it must be a multiple of 64 B from \
@@ -63,17 +64,6 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
             "setting host.threads is `{text}`: it must be a number from 1 to {MOST_THREADS}"
         ))),
     }
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match text[digits.len()..].trim_start() {
-        "B" => 1,
-        "KiB" => KIB,
-        "MiB" => MIB,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

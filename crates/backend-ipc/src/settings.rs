@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use crossover_core::agreement::StepError;
+use crossover_core::bytes::setting_bytes;
 use crossover_core::settings::BackendSettings;
 use crossover_kernel_abi::Room;
 
@@ -49,7 +50,7 @@ pub(crate) fn p2p_cache(settings: &BackendSettings) -> Result<Option<PathBuf>, S
 
 fn size(settings: &BackendSettings, key: &str, default: u64) -> Result<u64, StepError> {
     let Some(text) = settings.get(key) else { return Ok(default) };
-    match bytes(text) {
+    match setting_bytes(text) {
         Some(n) if (LEAST..=MOST).contains(&n) && n.is_power_of_two() => Ok(n),
         _ => Err(StepError(format!(
             "setting {key} is `{text}`: it must be a power of two from {}KiB to {}MiB, such as `1MiB`",
@@ -57,13 +58,6 @@ fn size(settings: &BackendSettings, key: &str, default: u64) -> Result<u64, Step
             MOST / MIB
         ))),
     }
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let units = [("KiB", KIB), ("MiB", MIB), ("B", 1)];
-    let (digits, unit) = units.iter().find_map(|(u, n)| Some((text.strip_suffix(u)?, n)))?;
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    plain.then(|| digits.parse::<u64>().ok()?.checked_mul(*unit)).flatten()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crossover_core::agreement::StepError;
+use crossover_core::bytes::setting_bytes;
 use crossover_core::settings::BackendSettings;
 
 const KIB: u64 = 1024;
@@ -19,7 +20,7 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     let Some(text) = settings.get("mpi.chunk") else {
         return Ok(DEFAULT_CHUNK);
     };
-    match bytes(text) {
+    match setting_bytes(text) {
         Some(n) if (LEAST_CHUNK..=MOST_CHUNK).contains(&n) && n % 64 == 0 => Ok(n),
         _ => Err(StepError::new(format!(
             "setting mpi.chunk is `{text}`: it must be a multiple of 64 B from {}KiB to {}MiB, such as \
@@ -33,17 +34,6 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
 /// `mpi.library`: the library's file, where it is not the one that the loader finds.
 pub(crate) fn library(settings: &BackendSettings) -> Option<PathBuf> {
     settings.get("mpi.library").map(PathBuf::from)
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match text[digits.len()..].trim_start() {
-        "B" => 1,
-        "KiB" => KIB,
-        "MiB" => MIB,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

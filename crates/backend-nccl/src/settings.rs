@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use crossover_core::agreement::StepError;
+use crossover_core::bytes::setting_bytes;
 use crossover_core::settings::BackendSettings;
 
 const KIB: u64 = 1024;
@@ -23,7 +24,7 @@ pub(crate) fn library(settings: &BackendSettings) -> Option<PathBuf> {
 /// `nccl.window`: most input bytes per rank of a call of `nccl/symmetric`; 0 for no windows.
 pub(crate) fn window(settings: &BackendSettings) -> Result<u64, StepError> {
     let Some(text) = settings.get("nccl.window") else { return Ok(WINDOW) };
-    match bytes(text) {
+    match setting_bytes(text) {
         Some(0) => Ok(0),
         Some(n) if (LEAST..=MOST).contains(&n) && n.is_power_of_two() => Ok(n),
         _ => Err(StepError(format!(
@@ -45,13 +46,6 @@ pub(crate) fn ranks_per_device(settings: &BackendSettings) -> Result<u32, StepEr
             "setting nccl.ranks_per_device is `{text}`: it must be a number of ranks, 1 or more"
         ))),
     }
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let units = [("KiB", KIB), ("MiB", MIB), ("B", 1)];
-    let (digits, unit) = units.iter().find_map(|(u, n)| Some((text.strip_suffix(u)?, n)))?;
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    plain.then(|| digits.parse::<u64>().ok()?.checked_mul(*unit)).flatten()
 }
 
 #[cfg(test)]

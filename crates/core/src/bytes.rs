@@ -36,3 +36,30 @@ pub fn range_text(range: ByteRange) -> String {
 pub(crate) fn is_round(bytes: u64) -> bool {
     bytes != 0 && bytes.is_multiple_of(KIB)
 }
+
+/// Bytes that a setting of a backend says: digits and one of the [`UNITS`], as in `256KiB`. `None` if
+/// it is anything else, or more than 64 bits hold.
+pub fn setting_bytes(text: &str) -> Option<u64> {
+    let (digits, scale) = UNITS.iter().find_map(|(unit, n)| Some((text.strip_suffix(unit)?, n)))?;
+    let digits = digits.trim_end();
+    // `parse` would take a sign.
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse::<u64>().ok().filter(|_| is_plain)?.checked_mul(*scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_plain_digits_and_a_unit() {
+        for (text, bytes) in [("0B", 0), ("64 KiB", 64 * KIB), ("3MiB", 3 * MIB), ("2GiB", 2 * GIB)]
+        {
+            assert_eq!(setting_bytes(text), Some(bytes), "{text}");
+        }
+        let too_many = format!("{}GiB", u64::MAX);
+        for wrong in ["", "B", "64", "64KB", "64K", "+64KiB", "-1B", "1.5MiB", "0x10B", &too_many] {
+            assert_eq!(setting_bytes(wrong), None, "{wrong}");
+        }
+    }
+}
