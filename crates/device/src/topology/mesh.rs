@@ -1,12 +1,14 @@
 //! How the devices of a group reach one another, and the sentence that says why.
 
 mod amd;
+mod matrix;
 mod nodes;
 mod nvidia;
 
 use std::fmt;
 
 pub use amd::amd;
+pub use matrix::{Join, Matrix};
 pub use nodes::across;
 pub use nvidia::nvidia;
 

@@ -12,4 +12,5 @@ pub mod kfd;
 pub mod mesh;
 pub mod nvml;
 pub mod pci;
+pub mod state;
 pub mod visible;

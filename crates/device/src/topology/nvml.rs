@@ -3,11 +3,13 @@
 mod gpu;
 mod pairs;
 mod raw;
+mod state;
 
-use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
 
 use super::facts::NvidiaFacts;
+use super::state::GpuState;
 use crate::error::DeviceError;
 
 /// The library, as its packages install it for programs.
@@ -22,22 +24,34 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 /// [`DeviceError::Absent`] without the library or without a driver beneath it, and
 /// [`DeviceError::Call`] if a GPU's name, UUID or address cannot be had.
 pub fn read() -> Result<NvidiaFacts, DeviceError> {
-    let nvml = Nvml::builder()
-        .lib_path(LIBRARY.as_ref())
-        .init()
-        .map_err(|error| DeviceError::Absent(absence(&error)))?;
+    let nvml = start()?;
     let raw = raw::Raw::open(LIBRARY)?;
     let driver = nvml.sys_driver_version().map_err(failed("nvmlSystemGetDriverVersion"))?;
-    let count = nvml.device_count().map_err(failed("nvmlDeviceGetCount"))?;
-    let mut devices = Vec::new();
-    let mut gpus = Vec::new();
-    for index in 0..count {
-        let device = nvml.device_by_index(index).map_err(failed("nvmlDeviceGetHandleByIndex"))?;
-        gpus.push(gpu::read(&device, &raw)?);
-        devices.push(device);
-    }
+    let devices = devices(&nvml)?;
+    let gpus = devices.iter().map(|device| gpu::read(device, &raw));
+    let gpus = gpus.collect::<Result<Vec<_>, _>>()?;
     let pairs = pairs::read(&devices, &gpus);
     Ok(NvidiaFacts { driver, gpus, pairs })
+}
+
+/// How each GPU of this machine is at this moment, in NVML's order.
+///
+/// # Errors
+/// As for [`read`].
+pub fn states() -> Result<Vec<GpuState>, DeviceError> {
+    let nvml = start()?;
+    devices(&nvml)?.iter().map(state::read).collect()
+}
+
+fn start() -> Result<Nvml, DeviceError> {
+    let nvml = Nvml::builder().lib_path(LIBRARY.as_ref()).init();
+    nvml.map_err(|error| DeviceError::Absent(absence(&error)))
+}
+
+fn devices(nvml: &Nvml) -> Result<Vec<Device<'_>>, DeviceError> {
+    let count = nvml.device_count().map_err(failed("nvmlDeviceGetCount"))?;
+    let device = |index| nvml.device_by_index(index).map_err(failed("nvmlDeviceGetHandleByIndex"));
+    (0..count).map(device).collect()
 }
 
 fn absence(error: &NvmlError) -> String {

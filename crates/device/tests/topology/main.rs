@@ -3,6 +3,7 @@
 mod fabric;
 mod kfd;
 mod machines;
+mod matrix;
 mod mesh_amd;
 mod mesh_nvidia;
 mod nvml;

@@ -9,7 +9,8 @@ use std::process::Command;
 use crossover_device::error::DeviceError;
 use crossover_device::topology::facts::{Ancestor, NvidiaFacts, P2p, Remote};
 use crossover_device::topology::mesh::{Reach, nvidia};
-use crossover_device::topology::nvml::read;
+use crossover_device::topology::nvml::{read, states};
+use crossover_device::topology::state::{Clock, GpuState, Sharing, Slowdown};
 
 #[test]
 fn facts_are_those_of_the_machine_or_the_library_is_absent() {
@@ -45,11 +46,15 @@ const ANSWER: &str = "CROSSOVER_TEST_NVML_ANSWER";
 #[ignore = "the other half of the test below, in a process of its own"]
 fn reads_into_a_file() {
     let facts = read().map_err(|error| error.to_string());
-    fs::write(env::var_os(ANSWER).unwrap(), serde_json::to_string(&facts).unwrap()).unwrap();
+    let states = states().map_err(|error| error.to_string());
+    let text = serde_json::to_string(&(facts, states)).unwrap();
+    fs::write(env::var_os(ANSWER).unwrap(), text).unwrap();
 }
 
+type Answer = (Result<NvidiaFacts, String>, Result<Vec<GpuState>, String>);
+
 /// What a process reads in which the library is that of `folder`.
-fn read_with(folder: &Path) -> Result<NvidiaFacts, String> {
+fn answer_with(folder: &Path) -> Answer {
     let answer = folder.join("answer");
     let done = Command::new(env::current_exe().unwrap())
         .args(["nvml::reads_into_a_file", "--exact", "--ignored"])
@@ -59,6 +64,10 @@ fn read_with(folder: &Path) -> Result<NvidiaFacts, String> {
         .unwrap();
     assert!(done.status.success(), "{done:?}");
     serde_json::from_str(&fs::read_to_string(answer).unwrap()).unwrap()
+}
+
+fn read_with(folder: &Path) -> Result<NvidiaFacts, String> {
+    answer_with(folder).0
 }
 
 /// The library of `nvml_stub.c` in a folder; `None` without a compiler.
@@ -121,10 +130,39 @@ fn every_fact_is_asked_of_the_library() {
 }
 
 #[test]
+fn how_a_gpu_is_now_is_told_as_far_as_the_driver_tells() {
+    let Some(folder) = stub(&[]) else { return };
+    let states = answer_with(folder.path()).1.unwrap();
+    let well = GpuState {
+        uuid: "GPU-0".to_owned(),
+        processor_clock: Some(Clock { now: 1980, most: 1980 }),
+        memory_clock: Some(Clock { now: 3201, most: 3201 }),
+        slowed_by: Vec::new(),
+        persistent: Some(true),
+        ecc: Some(true),
+        uncorrected: Some(0),
+        shared: Some(Sharing::Everyone),
+    };
+    let ill = GpuState {
+        uuid: "GPU-1".to_owned(),
+        processor_clock: Some(Clock { now: 990, most: 1980 }),
+        slowed_by: vec![Slowdown::Power, Slowdown::Hardware, Slowdown::HardwareHeat],
+        persistent: Some(false),
+        uncorrected: Some(3),
+        shared: Some(Sharing::OneProcess),
+        ..well.clone()
+    };
+    let silent = GpuState { uuid: "GPU-2".to_owned(), ..GpuState::default() };
+    assert_eq!(states, [well, ill, silent]);
+}
+
+#[test]
 fn a_library_without_a_driver_is_told_so() {
     let Some(folder) = stub(&["-DSTART=9"]) else { return };
-    let why = read_with(folder.path()).unwrap_err();
+    let (facts, states) = answer_with(folder.path());
+    let why = facts.unwrap_err();
     assert!(why.starts_with("no NVIDIA driver: libnvidia-ml.so.1 is there"), "{why}");
+    assert_eq!(states.unwrap_err(), why);
 }
 
 #[test]

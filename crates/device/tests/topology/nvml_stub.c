@@ -2,7 +2,9 @@
  * questions about links that a GPU does not have are answered, all but the one on their state.
  *
  * GPU 0: 18 links to switches, up. GPU 1: the same, and link 3 is down. GPU 2: divided in two;
- * one link straight to GPU 0. Only GPU 0 and 1 know a fabric. */
+ * one link straight to GPU 0. Only GPU 0 and 1 know a fabric.
+ *
+ * GPU 1 is hot and slow and has lost bits; GPU 2 tells nothing of how it is. */
 
 #include <stdio.h>
 #include <string.h>
@@ -110,4 +112,32 @@ int nvmlDeviceGetGpuFabricInfoV(device *d, fabric_info *info) {
     memset(info->cluster, 0xab, sizeof info->cluster);
     info->status = 0, info->clique = 5, info->state = 3, info->health = d->gpu == 1;
     return OK;
+}
+
+int nvmlDeviceGetClockInfo(device *d, int domain, unsigned *mhz) {
+    if (d->gpu == 2) return UNSUPPORTED;
+    return *mhz = domain == 2 ? 3201 : d->gpu == 1 ? 990 : 1980, OK;
+}
+int nvmlDeviceGetMaxClockInfo(device *d, int domain, unsigned *mhz) {
+    if (d->gpu == 2) return UNSUPPORTED;
+    return *mhz = domain == 2 ? 3201 : 1980, OK;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(device *d, unsigned long long *reasons) {
+    /* Nothing to do; and the limit of power, a hardware slowdown by heat, and a bit of tomorrow. */
+    if (d->gpu == 2) return UNSUPPORTED;
+    return *reasons = d->gpu == 1 ? 0x4 | 0x8 | 0x40 | 1ull << 40 : 0x1, OK;
+}
+int nvmlDeviceGetPersistenceMode(device *d, int *mode) {
+    return d->gpu == 2 ? UNSUPPORTED : (*mode = d->gpu == 0, OK);
+}
+int nvmlDeviceGetEccMode(device *d, int *current, int *pending) {
+    return d->gpu == 2 ? UNSUPPORTED : (*current = *pending = 1, OK);
+}
+int nvmlDeviceGetTotalEccErrors(device *d, int kind, int counter, unsigned long long *count) {
+    /* Asked: uncorrected (1), since the driver was loaded (0). */
+    if (d->gpu == 2 || kind != 1 || counter != 0) return UNSUPPORTED;
+    return *count = d->gpu == 1 ? 3 : 0, OK;
+}
+int nvmlDeviceGetComputeMode(device *d, int *mode) {
+    return d->gpu == 2 ? UNSUPPORTED : (*mode = d->gpu == 1 ? 3 : 0, OK);
 }

@@ -58,8 +58,8 @@ fn wires(facts: &NvidiaFacts, devices: &[&str]) -> Finding {
 }
 
 /// What joins two GPUs.
-struct Wire {
-    links: usize,
+pub(super) struct Wire {
+    pub(super) links: usize,
     switched: bool,
 }
 
@@ -71,7 +71,7 @@ impl std::fmt::Display for Wire {
 }
 
 /// The wire between two devices, or why there is none.
-fn wire(facts: &NvidiaFacts, a: &str, b: &str) -> Result<Wire, String> {
+pub(super) fn wire(facts: &NvidiaFacts, a: &str, b: &str) -> Result<Wire, String> {
     let (Some(gpu_a), Some(gpu_b)) = (facts.gpu_of(a), facts.gpu_of(b)) else {
         return Err("NVML does not know both".to_owned());
     };
