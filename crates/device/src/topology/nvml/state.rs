@@ -21,7 +21,7 @@ const REASONS: [(ThrottleReasons, Slowdown); 7] = [
 
 pub(super) fn read(device: &Device<'_>) -> Result<GpuState, DeviceError> {
     let clock = |domain: Domain| {
-        let (now, most) = (device.clock_info(domain.clone()), device.max_clock_info(domain));
+        let (now, most) = (device.clock_info(domain), device.max_clock_info(domain));
         Some(Clock { now: now.ok()?, most: most.ok()? })
     };
     let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
