@@ -4,6 +4,7 @@
 use crossover_core::backend::EnqueueError;
 use crossover_core::bootstrap::ranks_in_words;
 use crossover_core::call::{Dtype, Op, ReduceOp};
+use crossover_core::camps::first_difference;
 
 use crate::eligibility::DESCRIPTOR;
 use crate::header::{CLOSE, Header};
@@ -68,35 +69,11 @@ const FIELDS: [Field; 8] = [
 
 /// The first field that differs, who has which value, the odd ones first.
 fn difference(headers: &[Header]) -> String {
-    for field in &FIELDS {
-        let camps = camps(headers.iter().map(field.1));
-        if camps.len() > 1 {
-            return sentence(field, &camps);
-        }
-    }
-    "their headers are equal and yet were found different".to_owned()
-}
-
-/// Ranks by value: smaller camps first, equally large ones by their first rank.
-fn camps(values: impl Iterator<Item = u64>) -> Vec<(u64, Vec<u32>)> {
-    let mut camps: Vec<(u64, Vec<u32>)> = Vec::new();
-    for (rank, value) in (0..).zip(values) {
-        match camps.iter_mut().find(|(v, _)| *v == value) {
-            Some((_, ranks)) => ranks.push(rank),
-            None => camps.push((value, vec![rank])),
-        }
-    }
-    camps.sort_by_key(|(_, ranks)| ranks.len());
-    camps
-}
-
-fn sentence(Field(field, _, words): &Field, camps: &[(u64, Vec<u32>)]) -> String {
-    let clause = |(at, (value, ranks)): (usize, &(u64, Vec<u32>))| {
-        let verb = if ranks.len() == 1 { "has" } else { "have" };
-        let field = if at == 0 { format!("{field} ") } else { String::new() };
-        format!("{} {verb} {field}{}", ranks_in_words(ranks), words(*value))
-    };
-    camps.iter().enumerate().map(clause).collect::<Vec<_>>().join(", ")
+    let names = FIELDS.each_ref().map(|field| field.0);
+    let words = |header| FIELDS.iter().map(|Field(_, of, words)| words(of(header))).collect();
+    let values: Vec<Vec<String>> = headers.iter().map(words).collect();
+    first_difference(&names, &values)
+        .unwrap_or_else(|| "their headers are equal and yet were found different".to_owned())
 }
 
 fn op_in_words(n: u64) -> String {
@@ -125,14 +102,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_majority_says_who_is_odd_and_a_tie_names_both() {
-        check([7, 9, 7, 7], "rank 1 has count 9, ranks 0, 2 and 3 have 7");
-        check([7, 7, 9, 9], "ranks 0 and 1 have count 7, ranks 2 and 3 have 9");
-        check([7, 8], "rank 0 has count 7, rank 1 has 8");
-        check([5, 6, 7, 7], "rank 0 has count 5, rank 1 has 6, ranks 2 and 3 have 7");
-    }
-
-    #[test]
     fn the_op_is_named_before_what_follows_from_it() {
         let headers = [call(Op::AllGather, 4), call(Op::AllReduce, 8), call(Op::AllReduce, 8)];
         let what = difference(&headers.map(|c| Header::of_call(0, 1, &c)));
@@ -145,12 +114,6 @@ mod tests {
         let headers = [call, Header::of_close(1), call];
         let how = "it closed the group while ranks 0 and 2 called broadcast";
         assert_eq!(closed(&headers), Some((1, how.to_owned())));
-    }
-
-    #[track_caller]
-    fn check<const N: usize>(counts: [usize; N], expected: &str) {
-        let headers = counts.map(|n| Header::of_call(0, 1, &call(Op::AllReduce, n)));
-        assert_eq!(difference(&headers), expected);
     }
 
     fn call(op: Op, count: usize) -> CallSig<'static> {

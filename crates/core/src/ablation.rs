@@ -12,6 +12,8 @@ pub enum Guarantee {
     Counters = 2,
     /// That ranks which make different calls learn so.
     Fingerprint = 4,
+    /// That calls are recorded.
+    Record = 8,
 }
 
 /// Has a bench switched it off?

@@ -197,6 +197,18 @@ pub trait Session: Send {
     /// waits nor communicates.
     fn discard(&mut self) {}
 
+    /// The engine is about to replay the graph that it knows by `graph`, as call `seq`: peers that
+    /// replay another one are to learn so before kernels meet. Neither waits nor communicates but by
+    /// memory.
+    ///
+    /// # Errors
+    ///
+    /// Ranks replay different graphs, or one makes a call instead; or the group has ended.
+    fn replay(&mut self, graph: u64, seq: u64) -> Result<(), EnqueueError> {
+        let _ = (graph, seq);
+        Ok(())
+    }
+
     /// The engine is about to destroy a stream in which it made calls: from now on nothing of it is
     /// touched, and calls in other streams still come after those that were made in it.
     ///

@@ -52,16 +52,25 @@ impl Counters {
         Counters { targets, first, cells }
     }
 
-    /// The cell that counts such calls.
-    pub(crate) fn cell(&self, op: Op, choice: Choice, bytes: u64) -> usize {
-        let target = match choice {
+    /// Every target, by its row.
+    pub(crate) fn targets(&self) -> &[String] {
+        &self.targets
+    }
+
+    /// The row of what runs such calls.
+    pub(crate) fn row(&self, choice: Choice) -> usize {
+        match choice {
             Choice::Copy => 0,
             Choice::Serve { offer, algorithm, .. } => {
                 self.first[offer as usize] + algorithm as usize
             }
-        };
+        }
+    }
+
+    /// The cell that counts such calls.
+    pub(crate) fn cell(&self, op: Op, choice: Choice, bytes: u64) -> usize {
         let bucket = (u64::BITS - bytes.leading_zeros()) as usize;
-        (target * Op::ALL.len() + op as usize) * BUCKETS + bucket
+        (self.row(choice) * Op::ALL.len() + op as usize) * BUCKETS + bucket
     }
 
     /// Counts a call in its cell, and says whether it is the first there. Its caller holds the

@@ -3,7 +3,7 @@
 //! Read in this order: [`call`] (what is asked), [`contract`] (what the result must be), [`facts`]
 //! (what the ranks agreed about the group), [`eligibility`] (who may answer), [`backend`] (the
 //! plug-in seam), [`policy`] (in what order), [`plan`] (policy and backends compiled for one
-//! group), [`communicator`] (what an engine holds). Below them: [`bootstrap`] (the channel that
+//! group), [`communicator`] (what an engine holds), [`record`] (what is kept of its calls). Below them: [`bootstrap`] (the channel that
 //! ranks meet over) and [`agreement`] (votes; values that are the same on every rank by type).
 //!
 //! This crate calls no vendor and opens no file.
@@ -14,6 +14,7 @@ pub mod backend;
 pub mod bootstrap;
 pub mod bytes;
 pub mod call;
+pub mod camps;
 pub mod communicator;
 pub mod contract;
 pub mod counters;
@@ -25,6 +26,7 @@ pub mod facts;
 pub mod form;
 pub mod plan;
 pub mod policy;
+pub mod record;
 pub mod registry;
 pub mod settings;
 mod typed;

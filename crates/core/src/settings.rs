@@ -17,8 +17,33 @@ pub struct GroupSettings {
     pub on_divergence: OnDivergence,
     /// Of which ops the decisions are logged, at target `crossover::explain`.
     pub explain: Ops,
+    /// What ranks compare before each call, beyond what backends compare. Equal on all ranks.
+    pub check: Check,
     /// Settings that backends read.
     pub backends: BackendSettings,
+}
+
+vocabulary! { "check",
+    /// What ranks compare over the control plane before each call.
+    pub enum Check in Checks {
+        /// Nothing: backends compare what they can see.
+        Off = "off",
+        /// All that must be equal of a call. It costs a round of messages a call, and is for finding a
+        /// mistake: it sees those that a library cannot, before the call starts.
+        Args = "args",
+    }
+}
+
+vocabulary! { "way to meet a hang",
+    /// What is done where a group's ranks wait for one that does not come.
+    pub enum OnHang in WaysToMeetAHang {
+        /// It is said, and a dump written. The calls' own deadlines hold.
+        Log = "log",
+        /// Besides, the next call on each rank fails with the verdict; what runs goes on.
+        Error = "error",
+        /// Besides, every wait of the group ends, on all ranks, kernels' too.
+        Abort = "abort",
+    }
 }
 
 vocabulary! { "way to go on",
@@ -38,6 +63,7 @@ impl Default for GroupSettings {
             contract: crate::contract::Contract::DEFAULT,
             on_divergence: OnDivergence::Error,
             explain: Ops::NONE,
+            check: Check::Off,
             backends: BackendSettings::default(),
         }
     }

@@ -13,6 +13,7 @@ use crate::facts::HOST_ARCH;
 /// [`CallError::Invalid`].
 impl Communicator {
     /// Every rank receives the reduction of all `input`s.
+    #[track_caller]
     pub fn all_reduce<T: Element>(
         &self,
         input: &[T],
@@ -25,6 +26,7 @@ impl Communicator {
     }
 
     /// [`Communicator::all_reduce`], in place.
+    #[track_caller]
     pub fn all_reduce_in_place<T: Element>(
         &self,
         data: &mut [T],
@@ -36,6 +38,7 @@ impl Communicator {
     }
 
     /// `output` receives every rank's `input`, in rank order.
+    #[track_caller]
     pub fn all_gather<T: Element>(&self, input: &[T], output: &mut [T]) -> Result<(), CallError> {
         same_len(
             Op::AllGather,
@@ -48,6 +51,7 @@ impl Communicator {
     }
 
     /// `output` receives every rank's `input`, in rank order; rank r gives `counts[r]` elements.
+    #[track_caller]
     pub fn all_gather_v<T: Element>(
         &self,
         input: &[T],
@@ -64,6 +68,7 @@ impl Communicator {
     }
 
     /// Rank r's `output` receives part r of the reduction of all `input`s.
+    #[track_caller]
     pub fn reduce_scatter<T: Element>(
         &self,
         input: &[T],
@@ -81,6 +86,7 @@ impl Communicator {
     }
 
     /// Rank r's `output` receives part r of the reduction; part r has `counts[r]` elements.
+    #[track_caller]
     pub fn reduce_scatter_v<T: Element>(
         &self,
         input: &[T],
@@ -99,6 +105,7 @@ impl Communicator {
     }
 
     /// Every rank's `data` becomes the root's.
+    #[track_caller]
     pub fn broadcast<T: Element>(&self, data: &mut [T], root: u32) -> Result<(), CallError> {
         let call = CallSig { root, ..self.signature::<T>(Op::Broadcast, data.len()) };
         let data = data.as_mut_ptr();
@@ -106,6 +113,7 @@ impl Communicator {
     }
 
     /// Part p of `input` goes to rank p; part p of `output` comes from rank p.
+    #[track_caller]
     pub fn all_to_all<T: Element>(&self, input: &[T], output: &mut [T]) -> Result<(), CallError> {
         same_len(Op::AllToAll, "output", output.len(), input.len())?;
         let call = self.signature::<T>(Op::AllToAll, input.len());
@@ -127,6 +135,7 @@ impl Communicator {
         }
     }
 
+    #[track_caller]
     fn run_slices<T: Element>(
         &self,
         call: &CallSig<'_>,

@@ -4,113 +4,113 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first eight bytes, `crossrec`.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"crossrec");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crossrec");
 /// Of what follows. A reader refuses any other.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Records that are kept: at 80 calls a decode step, the last fifty steps.
-pub const SLOTS: usize = 4096; // size: 256 KiB, which fits a container's 64 MiB of /dev/shm 200 times
+pub(crate) const SLOTS: usize = 4096; // size: 256 KiB, which fits a container's 64 MiB of /dev/shm 200 times
 /// Call sites that are told apart; the rest have number 0, "elsewhere".
-pub const SITES: usize = 256; // size: an engine has a few dozen
+pub(crate) const SITES: usize = 256; // size: an engine has a few dozen
 /// Bytes of a site's name; a longer one loses its beginning.
-pub const SITE_BYTES: usize = 120; // size: with its length, two cache lines
+pub(crate) const SITE_BYTES: usize = 120; // size: with its length, two cache lines
 /// Room for the description of the group and of the rank.
-pub const ABOUT_BYTES: usize = 16_320; // size: with the page of words, 20 KiB
+pub(crate) const ABOUT_BYTES: usize = 16_320; // size: with the page of words, 20 KiB
 /// Room for the sentence that ended the group on this rank.
-pub const END_BYTES: usize = 2048; // size: an abort's reason and some more
+pub(crate) const END_BYTES: usize = 2048; // size: an abort's reason and some more
 
 /// All of it.
 #[repr(C, align(4096))]
-pub struct Memory {
+pub(crate) struct Memory {
     /// [`MAGIC`]; written last, when the ring can be read.
-    pub magic: AtomicU64,
+    pub(crate) magic: AtomicU64,
     /// [`VERSION`].
-    pub version: AtomicU32,
+    pub(crate) version: AtomicU32,
     /// Bytes of `about` that count.
-    pub about_bytes: AtomicU32,
+    pub(crate) about_bytes: AtomicU32,
     /// Sites that count.
-    pub site_count: AtomicU32,
+    pub(crate) site_count: AtomicU32,
     pub(crate) _pad: [u32; 11],
     /// Written by the thread that calls.
-    pub progress: ProgressLine,
+    pub(crate) progress: ProgressLine,
     /// Written by the watchdog.
-    pub beat: BeatLine,
+    pub(crate) beat: BeatLine,
     /// Written once, when the group ends badly.
-    pub end: EndText,
+    pub(crate) end: EndText,
     pub(crate) _rest: [u64; 224],
     /// A [`About`](crate::about::About), as postcard has it.
-    pub about: [AtomicU64; ABOUT_BYTES / 8],
+    pub(crate) about: [AtomicU64; ABOUT_BYTES / 8],
     pub(crate) _gap: [u64; 8],
     /// Names of call sites, by number; the first is number 1.
-    pub sites: [SiteText; SITES],
+    pub(crate) sites: [SiteText; SITES],
     /// Record n is in slot n % [`SLOTS`].
-    pub slots: [Slot; SLOTS],
+    pub(crate) slots: [Slot; SLOTS],
 }
 
 /// One cache line that moves with every call.
 #[repr(C, align(64))]
-pub struct ProgressLine {
+pub(crate) struct ProgressLine {
     /// Records so far: the last one's number.
-    pub issued: AtomicU64,
+    pub(crate) issued: AtomicU64,
     /// The last record whose call has come back to its caller.
-    pub finished: AtomicU64,
+    pub(crate) finished: AtomicU64,
     /// The digest of all records up to `issued`.
-    pub chain: AtomicU64,
+    pub(crate) chain: AtomicU64,
     /// The engine's step, as it noted it last.
-    pub step: AtomicU64,
+    pub(crate) step: AtomicU64,
     /// A [`Phase`](crate::image::Phase).
-    pub phase: AtomicU64,
+    pub(crate) phase: AtomicU64,
     /// The site that the engine named for the calls to come; 0 for none.
-    pub named_site: AtomicU64,
+    pub(crate) named_site: AtomicU64,
 }
 
 /// Signs of life, and two moments on three clocks, by which records' ticks are told as times.
 #[repr(C, align(64))]
-pub struct BeatLine {
+pub(crate) struct BeatLine {
     /// The watchdog's last look, nanoseconds of the monotonic clock.
-    pub at: AtomicU64,
+    pub(crate) at: AtomicU64,
     /// When the ring was made: ticks, nanoseconds of the monotonic clock, and since 1970.
-    pub first: [AtomicU64; 3],
+    pub(crate) first: [AtomicU64; 3],
     /// At the watchdog's last look: the same.
-    pub last: [AtomicU64; 3],
+    pub(crate) last: [AtomicU64; 3],
 }
 
 /// The sentence that ended the group.
 #[repr(C, align(64))]
-pub struct EndText {
+pub(crate) struct EndText {
     /// Its bytes; 0 while there is none. Written last.
-    pub bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// UTF-8.
-    pub text: [AtomicU64; END_BYTES / 8],
+    pub(crate) text: [AtomicU64; END_BYTES / 8],
 }
 
 /// A site's name.
 #[repr(C, align(64))]
-pub struct SiteText {
+pub(crate) struct SiteText {
     /// Bytes that count; written last.
-    pub bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// UTF-8.
-    pub text: [AtomicU64; SITE_BYTES / 8],
+    pub(crate) text: [AtomicU64; SITE_BYTES / 8],
 }
 
 /// A record: one cache line. While it is written its tag is 0.
 #[repr(C, align(64))]
-pub struct Slot {
+pub(crate) struct Slot {
     /// The record's number, from 1.
-    pub tag: AtomicU64,
+    pub(crate) tag: AtomicU64,
     /// A digest of all that must be equal on every rank.
-    pub fingerprint: AtomicU64,
+    pub(crate) fingerprint: AtomicU64,
     /// The digest of all fingerprints up to this one.
-    pub chain: AtomicU64,
+    pub(crate) chain: AtomicU64,
     /// Elements of a call; the digest of a state; a graph's key.
-    pub count: AtomicU64,
+    pub(crate) count: AtomicU64,
     /// When, in ticks.
-    pub ticks: AtomicU64,
+    pub(crate) ticks: AtomicU64,
     /// The call's number in its group.
-    pub seq: AtomicU64,
+    pub(crate) seq: AtomicU64,
     /// Step (32 bits), site (16), target (16), from the top.
-    pub place: AtomicU64,
+    pub(crate) place: AtomicU64,
     /// Root (16 bits, from bit 32), mode, reduce op, dtype and what it is (8 each, down to bit 0).
-    pub what: AtomicU64,
+    pub(crate) what: AtomicU64,
 }
 
 /// Bytes of a ring.

@@ -1,11 +1,30 @@
 //! Nothing hangs silently: what each rank did last, kept where a crash cannot reach it, and read
 //! by whoever is left.
+//!
+//! A call's way: the communicator tells its [`GroupRecorder`], which writes a record of one cache line into
+//! the rank's [`Ring`]. Peers on the node have that open, and a thread, the watchdog, looks at all rings ten
+//! times a second; where a rank is awaited for too long, is gone, or has another history than its
+//! peers, [`analyse`](analyse()) says what is the matter, from [`Image`]s of the rings alone. The same
+//! images are read from files by `crossover diagnose`.
+
 mod about;
+mod clock;
 mod diagnosis;
+mod find;
 mod image;
 mod layout;
+mod life;
+mod parse;
+mod place;
+mod reader;
+mod ring;
+mod sites;
 
 pub use about::{About, Process};
 pub use diagnosis::{Branch, Class, Diagnosis, GroupState, RankState, Verdict};
+pub use find::{Found, in_folder, jobs, of_job, sweep};
 pub use image::{Image, Life, Phase, Progress, Record, What};
 pub use layout::BYTES;
+pub use parse::Damage;
+pub use reader::{ReadError, Reader};
+pub use ring::{Ring, RingError};

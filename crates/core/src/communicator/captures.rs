@@ -8,7 +8,7 @@
 //!
 //! [`Mode::Graph`]: crate::call::Mode::Graph
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::{CallError, Communicator, Inner, State, in_words};
 use crate::agreement::{SetupFailure, StepFailed, gather, with_setup};
@@ -17,6 +17,7 @@ use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::call::{CallSig, Split};
 use crate::digest::{Digest, digest};
 use crate::plan::Choice;
+use crate::record::{Entry, Event};
 
 /// A capture could not be completed: its graphs must not be replayed. The group is no longer
 /// usable, but for [`CommitError::NoChannel`].
@@ -100,6 +101,7 @@ impl Communicator {
     /// # Errors
     ///
     /// As for [`Communicator::commit_over`], or the group keeps no channel.
+    #[track_caller]
     pub fn commit(&self) -> Result<(), CommitError> {
         match &self.channel {
             Some(channel) => self.commit_over(&**channel),
@@ -117,10 +119,18 @@ impl Communicator {
     ///
     /// A rank has captured other calls, or more or fewer; a backend's exchange failed; or a peer is
     /// lost or late. It is so on every rank, and the end of the group.
+    #[track_caller]
     pub fn commit_over(&self, boot: &dyn Bootstrap) -> Result<(), CommitError> {
+        let site = Location::caller();
         let mut inner = self.lock();
         let captured = std::mem::take(&mut inner.captured);
+        let entry = Entry { event: Event::Commit, seq: inner.seq, target: 0, site };
+        // If the group is to end: it still comes to the comparison, to say so.
+        let _ = self.begin(&mut inner, entry);
         let committed = self.commit_all(&mut inner, boot, &captured.0);
+        if committed.is_ok() {
+            self.done();
+        }
         if let Err(e) = &committed
             && matches!(inner.state, State::Open)
         {

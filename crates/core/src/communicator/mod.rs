@@ -1,8 +1,11 @@
 //! What an engine holds: one per group.
 
 mod captures;
+mod checking;
 mod copying;
+mod recording;
 
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::ablation::{Guarantee, is_off};
@@ -15,8 +18,9 @@ use crate::facts::{GroupFacts, RankReport};
 use crate::form::{FormError, bands_in_words, form};
 use crate::plan::{Choice, Plan};
 use crate::policy::Policy;
+use crate::record::{Entry, Event, Recorder};
 use crate::registry::Registry;
-use crate::settings::{BackendSettings, GroupSettings};
+use crate::settings::{BackendSettings, Check, GroupSettings};
 
 use captures::Captured;
 pub use captures::CommitError;
@@ -43,8 +47,11 @@ pub struct Communicator {
     copying: Copying,
     /// What backends read at the end of a capture.
     settings: BackendSettings,
+    /// What ranks compare before each call.
+    check: Check,
     /// The control plane, where it is kept.
     channel: Option<Arc<dyn Bootstrap>>,
+    recorder: Option<Arc<dyn Recorder>>,
     inner: Mutex<Inner>,
 }
 
@@ -67,6 +74,8 @@ struct Decided {
     choice: Choice,
     /// Where it is counted.
     cell: usize,
+    /// What runs it, by its place in [`Communicator::targets`].
+    target: u16,
 }
 
 impl Decided {
@@ -177,7 +186,9 @@ impl Communicator {
             aborts: AbortHandle { sessions: open.map(|s| s.abort_handle()).collect() },
             copying: Copying::of(&formed.facts),
             settings: settings.backends.clone(),
+            check: settings.check,
             channel: None,
+            recorder: None,
             facts: formed.facts,
             plan: formed.plan,
             inner: Mutex::new(Inner {
@@ -190,7 +201,8 @@ impl Communicator {
         })
     }
 
-    /// Keeps the control plane that the group was formed over, for [`Communicator::commit`].
+    /// Keeps the control plane that the group was formed over, for [`Communicator::commit`] and
+    /// [`Check::Args`].
     #[must_use]
     pub fn with_channel(mut self, channel: Arc<dyn Bootstrap>) -> Self {
         self.channel = Some(channel);
@@ -252,21 +264,23 @@ impl Communicator {
     /// on host memory), and overlap only as [`CallBuffers`] allows. The stream lives until the
     /// group's next eager call in another one, [`Communicator::leave_stream`] or
     /// [`Communicator::close`]: calls of a group keep their order over streams.
+    #[track_caller]
     pub unsafe fn run(&self, call: &CallSig<'_>, buffers: &CallBuffers) -> Result<(), CallError> {
-        crate::validate::validate(call, self.world())?;
+        let site = Location::caller();
         let mut inner = self.lock();
         let decided = match &inner.recent {
-            Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => *recent,
-            _ => {
-                let decided = self.decide(call)?;
-                inner.recent = matches!(call.split, Split::Even).then_some(decided);
-                decided
-            }
+            Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => Ok(*recent),
+            _ => self.decide(call),
         };
+        if self.check == Check::Args {
+            self.compare_first(&mut inner, call, &decided)?;
+        }
+        let decided = decided?;
+        inner.recent = matches!(call.split, Split::Even).then_some(decided);
         inner.usable()?;
         inner.seq += 1;
-        let seq = inner.seq;
-        let choice = decided.choice;
+        let (seq, choice, target) = (inner.seq, decided.choice, decided.target);
+        self.begin(&mut inner, Entry { event: Event::Call(call), seq, target, site })?;
         if call.mode == Mode::Graph {
             inner.captured.note(call);
         }
@@ -279,7 +293,9 @@ impl Communicator {
                 // SAFETY: with one rank, input and output are of equal size for every op; the
                 // caller vouches for both.
                 let copied = unsafe { self.copying.run(seq, buffers, call.bytes()) };
-                return copied.map_err(|e| self.poison(&mut inner, e));
+                copied.map_err(|e| self.poison(&mut inner, e))?;
+                self.done();
+                return Ok(());
             }
             Choice::Serve { offer, algorithm, .. } => (offer as usize, algorithm as usize),
         };
@@ -289,6 +305,7 @@ impl Communicator {
         unsafe { session.enqueue(algorithm, self.plan.params_of(choice), seq, call, buffers) }
             .map_err(|e| self.poison(&mut inner, e))?;
         drop(panicking);
+        self.done();
         Ok(())
     }
 
@@ -297,6 +314,9 @@ impl Communicator {
     fn poison(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
         inner.state = State::Poisoned(error.clone());
         self.aborts.abort(&error.to_string());
+        if let Some(recorder) = &self.recorder {
+            recorder.failed(&error);
+        }
         CallError::Failed(error)
     }
 
@@ -317,11 +337,13 @@ impl Communicator {
         }
     }
 
-    /// Who runs this call, which is valid.
+    /// Who runs this call, if it is valid.
     fn decide(&self, call: &CallSig<'_>) -> Result<Decided, CallError> {
+        crate::validate::validate(call, self.world())?;
         let choice = self.plan.select(call).ok_or_else(|| self.nothing_serves(call))?;
         let cell = self.counters.cell(call.op, choice, call.bytes());
-        Ok(Decided { kind: call.kind(), count: call.count, root: call.root, choice, cell })
+        let target = self.counters.row(choice) as u16;
+        Ok(Decided { kind: call.kind(), count: call.count, root: call.root, choice, cell, target })
     }
 
     /// Says goodbye to the peers, within the deadline. Later calls fail; a second close, or one
@@ -330,17 +352,30 @@ impl Communicator {
     /// # Errors
     ///
     /// A peer was lost or is late; local resources are freed all the same.
+    #[track_caller]
     pub fn close(&self) -> Result<(), CallError> {
+        let site = Location::caller();
         let mut inner = self.lock();
         let open = matches!(inner.state, State::Open);
-        if open {
-            inner.state = State::Closed;
-        }
         let seq = inner.seq;
         let mut first_error = None;
+        if open {
+            let entry = Entry { event: Event::Close, seq, target: 0, site };
+            match self.begin(&mut inner, entry) {
+                Err(CallError::Failed(e)) => first_error = Some(e),
+                _ => inner.state = State::Closed,
+            }
+        }
+        let open = open && first_error.is_none();
         for mut session in std::mem::take(&mut inner.sessions).into_iter().flatten() {
             if open && let Err(e) = session.close(seq) {
                 first_error.get_or_insert(e);
+            }
+        }
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| open) {
+            match &first_error {
+                None => recorder.closed(),
+                Some(e) => recorder.failed(e),
             }
         }
         first_error.map_or(Ok(()), |e| Err(CallError::Failed(e)))

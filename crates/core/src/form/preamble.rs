@@ -15,7 +15,7 @@ use crate::contract::Contract;
 use crate::digest::Digest;
 use crate::policy::Policy;
 use crate::registry::{BackendStamp, Registry};
-use crate::settings::{GroupSettings, OnDivergence};
+use crate::settings::{Check, GroupSettings, OnDivergence};
 
 /// The policy that all ranks form the group by: this rank's own or, where ranks differ and all
 /// want that, rank 0's.
@@ -31,6 +31,7 @@ pub(super) fn agree<'p>(
         backends: registry.stamps(),
         on_divergence: settings.on_divergence,
         allow_shared_device: settings.backends.allow_shared_device,
+        check: settings.check,
         policy: policy.digest(),
     };
     let all = gather(boot, "compare policies and backends", &mine)?;
@@ -53,6 +54,7 @@ struct Preamble {
     backends: Vec<BackendStamp>,
     on_divergence: OnDivergence,
     allow_shared_device: bool,
+    check: Check,
     policy: Digest,
 }
 
@@ -88,6 +90,9 @@ impl Preamble {
         if self.allow_shared_device != other.allow_shared_device {
             let setting = "the setting `allow_shared_device`";
             return says(setting, &self.allow_shared_device, &other.allow_shared_device);
+        }
+        if self.check != other.check {
+            return says("the setting `check`", &self.check, &other.check);
         }
         None
     }

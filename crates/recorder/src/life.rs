@@ -1,0 +1,95 @@
+//! Is the process that keeps a ring still there? It holds the ring's lock for as long as it lives, in
+//! whatever pid namespace; where `/proc` shows it, that says more.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::about::Process;
+use crate::image::Life;
+
+impl Process {
+    /// This process.
+    pub fn here() -> Process {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Process {
+            pid: std::process::id(),
+            started: parse(&read("/proc/self/stat")).map_or(0, |stat| stat.started),
+            boot: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
+            pid_namespace: namespace(),
+        }
+    }
+
+    /// Is it there, as far as `/proc` tells? `None` if it does not.
+    pub(crate) fn look(&self) -> Option<Life> {
+        if self.started == 0 || self.pid_namespace.is_empty() || self.pid_namespace != namespace() {
+            return None;
+        }
+        let Ok(text) = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)) else {
+            return Some(Life::Gone);
+        };
+        let stat = parse(&text)?;
+        Some(match stat.state {
+            _ if stat.started != self.started => Life::Gone,
+            'Z' | 'X' | 'x' => Life::Gone,
+            'T' | 't' => Life::Stopped,
+            _ => Life::Running,
+        })
+    }
+}
+
+/// What the lock and `/proc` say of the owner of a ring.
+pub(crate) fn of(ring: impl AsFd, owner: &Process) -> Life {
+    // Shared, so that two who look at the same time do not take each other for the owner.
+    match rustix::fs::flock(ring.as_fd(), FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            let _ = rustix::fs::flock(ring.as_fd(), FlockOperation::Unlock);
+            Life::Gone
+        }
+        // A child that was forked holds its parent's lock on.
+        Err(Errno::WOULDBLOCK) => owner.look().unwrap_or(Life::Running),
+        Err(_) => Life::Unknown,
+    }
+}
+
+fn namespace() -> String {
+    std::fs::read_link("/proc/self/ns/pid")
+        .map(|link| link.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+struct Stat {
+    state: char,
+    started: u64,
+}
+
+/// Fields 3 and 22 of proc_pid_stat(5); the name before them may hold anything.
+fn parse(text: &str) -> Option<Stat> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some(Stat { state, started: fields.nth(18)?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_shift_fields() {
+        let rest = "T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
+        let stat = parse(&format!("12 (a b) c) {rest}")).expect("read");
+        assert_eq!((stat.state, stat.started), ('T', 777));
+    }
+
+    #[test]
+    fn this_process_runs_and_one_of_another_start_is_gone() {
+        let here = Process::here();
+        assert_eq!(here.look(), Some(Life::Running));
+        let before = Process { started: here.started + 1, ..here.clone() };
+        assert_eq!(before.look(), Some(Life::Gone));
+        let elsewhere = Process { pid_namespace: "pid:[1]".to_owned(), ..here };
+        assert_eq!(elsewhere.look(), None);
+    }
+}
