@@ -10,6 +10,7 @@
 mod about;
 mod clock;
 mod diagnosis;
+mod export;
 mod find;
 mod image;
 mod layout;
@@ -22,6 +23,7 @@ mod sites;
 
 pub use about::{About, Process};
 pub use diagnosis::{Branch, Class, Diagnosis, GroupState, RankState, Verdict};
+pub use export::{RankDump, chrome_trace, flight_recorder, timeline};
 pub use find::{Found, in_folder, jobs, of_job, sweep};
 pub use image::{Image, Life, Phase, Progress, Record, What};
 pub use layout::BYTES;
