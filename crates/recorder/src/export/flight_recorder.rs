@@ -88,7 +88,8 @@ struct GroupStatus {
 
 #[derive(Serialize)]
 struct Entry<'a> {
-    frames: [Frame<'a>; 1],
+    // Lists all: arrays would be tuples.
+    frames: Vec<Frame<'a>>,
     record_id: u64,
     pg_id: u64,
     process_group: (String, &'a str),
@@ -97,10 +98,10 @@ struct Entry<'a> {
     op_id: u64,
     profiling_name: String,
     time_created_ns: u64,
-    input_sizes: [[u64; 1]; 1],
-    input_dtypes: [&'static str; 1],
-    output_sizes: [[u64; 1]; 1],
-    output_dtypes: [&'static str; 1],
+    input_sizes: Vec<Vec<u64>>,
+    input_dtypes: Vec<&'static str>,
+    output_sizes: Vec<Vec<u64>>,
+    output_dtypes: Vec<&'static str>,
     state: State,
     time_discovered_started_ns: Option<u64>,
     time_discovered_completed_ns: Option<u64>,
@@ -111,7 +112,7 @@ struct Entry<'a> {
 
 #[derive(Serialize)]
 struct Frame<'a> {
-    name: String,
+    name: &'a str,
     filename: &'a str,
     line: u64,
 }
@@ -186,7 +187,7 @@ fn entry<'a>(
     let after = image.records.range(record.number + 1..).next();
     let discovered = after.map_or(image.progress.taken, |(_, next)| next.at);
     Entry {
-        frames: [frame(record)],
+        frames: vec![frame(record)],
         record_id: 0,
         pg_id: id as u64,
         process_group: (name.to_owned(), tag),
@@ -195,10 +196,10 @@ fn entry<'a>(
         op_id: record.number,
         profiling_name: format!("nccl:{}", profiling_name(op)),
         time_created_ns: record.at,
-        input_sizes: [[record.count]],
-        input_dtypes: [torch_name(record.dtype)],
-        output_sizes: [[output]],
-        output_dtypes: [torch_name(record.dtype)],
+        input_sizes: vec![vec![record.count]],
+        input_dtypes: vec![torch_name(record.dtype)],
+        output_sizes: vec![vec![output]],
+        output_dtypes: vec![torch_name(record.dtype)],
         state,
         time_discovered_started_ns: (state != State::Scheduled).then_some(record.at),
         time_discovered_completed_ns: (state == State::Completed).then_some(discovered),
@@ -219,16 +220,13 @@ fn state(image: &Image, record: &Record) -> State {
     }
 }
 
-/// `model.rs:88` is a place; anything else is a name that the engine gave.
+/// What served it, "at" where in the program: `model.rs:88:13`, or a name that the engine gave.
 fn frame(record: &Record) -> Frame<'_> {
     let mut parts = record.site.split(':');
     let file = parts.next().unwrap_or_default();
-    match parts.next().and_then(|line| line.parse().ok()) {
-        Some(line) => Frame { name: record.target.clone(), filename: file, line },
-        None => {
-            Frame { name: format!("{} ({})", record.site, record.target), filename: "", line: 0 }
-        }
-    }
+    let line = parts.next().and_then(|line| line.parse().ok());
+    let filename = if line.is_some() { file } else { &record.site };
+    Frame { name: &record.target, filename, line: line.unwrap_or(0) }
 }
 
 /// As its process groups name the calls whose tensors are flat, as ours are. Its analyser knows no
