@@ -426,7 +426,7 @@ impl<'g> Setup<'g> {
 type Ballot<U> = Result<U, String>;
 
 /// Exchanges a serialisable value.
-pub(crate) fn gather<T: Serialize + for<'d> Deserialize<'d>>(
+pub fn gather<T: Serialize + for<'d> Deserialize<'d>>(
     boot: &dyn Bootstrap,
     step: &str,
     mine: &T,

@@ -118,6 +118,11 @@ impl Registry {
         self.entries.binary_search_by(|e| e.descriptor.id.cmp(id)).is_ok()
     }
 
+    /// Of all linked backends: equal digests, equal backends.
+    pub fn digest(&self) -> Digest {
+        digest(&self.stamps())
+    }
+
     /// What ranks compare at formation.
     pub(crate) fn stamps(&self) -> Vec<BackendStamp> {
         let stamp = |e: &Registration| BackendStamp {

@@ -15,6 +15,7 @@ use crossover_policy::{Effective, Override, Settings, Sources};
 
 use crate::Error;
 use crate::device::{DeviceCopier, Peers, Place};
+use crate::recorded::recorded;
 use crate::strict::refuse_findings;
 
 /// How long forming a group may take where nobody says: engines load models meanwhile.
@@ -189,6 +190,7 @@ impl Builder {
         let everywhere = all_or_none(&*channel, "keep to `strict`", vote);
         strict?;
         everywhere?;
+        let formed = recorded(formed, &*channel, &launch, &settings, place.name(), &self.registry)?;
         let formed = formed.with_channel(channel);
         Ok(match place {
             Place::Host => formed,

@@ -19,6 +19,7 @@ mod builder;
 mod device;
 mod error;
 mod host;
+mod recorded;
 mod strict;
 
 pub use builder::Builder;
@@ -29,5 +30,6 @@ pub use crossover_core::communicator::{AbortHandle, CallError, CommitError, Comm
 pub use crossover_core::contract::{Contract, Determinism, Deviation, Deviations};
 pub use crossover_core::element::{Element, F8E4M3, F8E5M2};
 pub use crossover_policy as policy;
+pub use crossover_recorder as recorder;
 pub use error::{Error, call_exit_code};
 pub use host::report;

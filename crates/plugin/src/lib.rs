@@ -17,6 +17,7 @@ mod failure;
 mod group;
 mod kernels;
 mod logging;
+mod notes;
 mod report;
 mod words;
 
@@ -34,6 +35,7 @@ pub use crate::group::{
     Group, crossover_abort, crossover_check, crossover_group_close, crossover_group_create,
     crossover_group_free, crossover_group_rank, crossover_group_world,
 };
+pub use crate::notes::{crossover_note_replay, crossover_note_site, crossover_note_state};
 pub use crate::report::{
     crossover_api_version, crossover_counters, crossover_facts, crossover_text_free,
     crossover_version,

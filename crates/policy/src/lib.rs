@@ -35,7 +35,9 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use effective::Effective;
 pub use group::StatedGroup;
 pub use provenance::{Preset, Statement};
-pub use settings::{DeviceChoice, Override, Settings, SettingsError, Stated};
+pub use settings::{
+    DeviceChoice, DumpFolder, Override, Recording, Settings, SettingsError, Stated,
+};
 pub use sources::{PolicyError, Sources};
 pub use target::Target;
 pub use verbs::Forced;

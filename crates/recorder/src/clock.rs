@@ -34,11 +34,6 @@ pub(crate) fn unix() -> u64 {
     nanoseconds(ClockId::Realtime)
 }
 
-/// Nanoseconds of the monotonic clock.
-pub(crate) fn monotonic() -> u64 {
-    nanoseconds(ClockId::Monotonic)
-}
-
 /// The counter, which runs evenly and is the same on all processors of a machine.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {

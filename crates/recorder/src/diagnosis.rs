@@ -40,7 +40,7 @@ pub struct Verdict {
     /// The engine's step at that record.
     pub step: Option<u32>,
     /// The ranks to look at, ascending: the odd ones; where there is no majority, all of both
-    /// sides; of those that only wait, none.
+    /// sides; of a call that does not end, those in it.
     pub ranks: Vec<u32>,
     /// Where in the program, if that is known.
     pub site: Option<String>,

@@ -98,7 +98,7 @@ fn everything(folder: &Path) -> Found {
     found
 }
 
-fn is_named_as_a_ring(path: &Path) -> bool {
+pub(crate) fn is_named_as_a_ring(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // A dump's, or a living one's: prefix, job, group and rank.
     name.ends_with(ENDING) || name.starts_with(PREFIX) && name.split('.').count() == 4

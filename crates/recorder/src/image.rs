@@ -65,8 +65,14 @@ pub enum Phase {
 
 impl Phase {
     /// All, by number.
-    pub const ALL: [Phase; 6] =
-        [Phase::Open, Phase::Committing, Phase::Closing, Phase::Closed, Phase::Failed, Phase::Dropped];
+    pub const ALL: [Phase; 6] = [
+        Phase::Open,
+        Phase::Committing,
+        Phase::Closing,
+        Phase::Closed,
+        Phase::Failed,
+        Phase::Dropped,
+    ];
 
     /// In words.
     pub const fn name(self) -> &'static str {

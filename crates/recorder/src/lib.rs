@@ -8,10 +8,13 @@
 //! images are read from files by `crossover diagnose`.
 
 mod about;
+mod analyse;
 mod clock;
 mod diagnosis;
+mod dump;
 mod export;
 mod find;
+mod group;
 mod image;
 mod layout;
 mod life;
@@ -20,13 +23,18 @@ mod place;
 mod reader;
 mod ring;
 mod sites;
+mod text;
+mod watch;
 
 pub use about::{About, Process};
+pub use analyse::{analyse, analyse_twice};
 pub use diagnosis::{Branch, Class, Diagnosis, GroupState, RankState, Verdict};
 pub use export::{RankDump, chrome_trace, flight_recorder, timeline};
 pub use find::{Found, in_folder, jobs, of_job, sweep};
+pub use group::{Dumps, GroupRecorder, Job, Options};
 pub use image::{Image, Life, Phase, Progress, Record, What};
 pub use layout::BYTES;
 pub use parse::Damage;
 pub use reader::{ReadError, Reader};
 pub use ring::{Ring, RingError};
+pub use text::text;

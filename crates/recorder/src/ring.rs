@@ -1,7 +1,6 @@
 //! The ring that a rank writes: in memory which outlives a crash of its process for as long as anybody
 //! has it open, or its file is there.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::fence;
@@ -169,6 +168,14 @@ impl Ring {
         Phase::ALL.get(number).copied().unwrap_or_default()
     }
 
+    /// Of what kind the last record is: op, and size by its power of two.
+    pub(crate) fn last_kind(&self) -> (u64, u32) {
+        let memory = self.memory();
+        let slot = &memory.slots[memory.progress.issued.load(Relaxed) as usize % SLOTS];
+        let count = slot.count.load(Relaxed);
+        (slot.what.load(Relaxed) & 0xFF, u64::BITS - count.leading_zeros())
+    }
+
     /// The sentence that ended the group; the first one stays.
     pub fn write_end(&self, sentence: &str) {
         let end = &self.memory().end;
@@ -187,10 +194,6 @@ impl Ring {
             to.store(word, Relaxed);
         }
         beat.at.store(now.monotonic, Release);
-    }
-
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.place.file.as_fd()
     }
 
     /// Takes its name away: it is needed no more.

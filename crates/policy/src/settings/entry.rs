@@ -17,7 +17,7 @@ use crate::suggest;
 const PREFIX: &str = "CROSSOVER_";
 /// Names the settings file. Only a variable can.
 pub(super) const CONFIG: &str = "config";
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 22] = [
     "policy",
     "site",
     "use",
@@ -33,6 +33,12 @@ const KEYS: [&str; 16] = [
     "node_id",
     "form_timeout",
     "call_timeout",
+    "check",
+    "record_dir",
+    "dump_dir",
+    "on_hang",
+    "hang_warning",
+    "hang_timeout",
     "shm_dir",
 ];
 

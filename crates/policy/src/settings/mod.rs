@@ -7,6 +7,7 @@
 mod device;
 mod entry;
 mod error;
+mod recording;
 mod value;
 
 use std::collections::BTreeMap;
@@ -18,12 +19,13 @@ use crossover_core::call::Ops;
 use crossover_core::contract::{Contract, Deviations};
 use crossover_core::policy::{Layer, Origin};
 use crossover_core::registry::Registry;
-use crossover_core::settings::{BackendSettings, GroupSettings, OnDivergence};
+use crossover_core::settings::{BackendSettings, Check, GroupSettings, OnDivergence};
 use figment::Figment;
 
 pub use device::DeviceChoice;
 use entry::Entry;
 pub use error::SettingsError;
+pub use recording::{DumpFolder, Recording};
 
 /// Where a node's own policies are, where nobody says.
 const SITE: &str = "/etc/crossover";
@@ -62,6 +64,11 @@ pub struct Settings {
     /// `call_timeout`: how long a collective waits for a peer. For `nccl` across nodes, work that is
     /// queued before it counts too; on one node, a call that all ranks have made has ten times that.
     pub call_timeout: Option<Duration>,
+    /// `check`: what ranks compare before each call, beyond what backends compare. Equal on all ranks.
+    pub check: Check,
+    /// `record_dir`, `dump_dir`, `on_hang`, `hang_warning` and `hang_timeout`: the flight recorder and the
+    /// watchdog.
+    pub recording: Recording,
     /// Where is kept what can be found out again: `crossover` in the user's folder for that,
     /// `$XDG_CACHE_HOME` or else `~/.cache`.
     pub cache: Option<PathBuf>,
@@ -109,22 +116,22 @@ impl Settings {
         registry: &Registry,
     ) -> Result<Settings, SettingsError> {
         let variables: Vec<(OsString, OsString)> = variables.into_iter().collect();
-        let cache = cache(&variables);
-        let variables = entry::of_variables(variables, registry)?;
-        let config = variables.iter().find(|entry| entry.key == entry::CONFIG);
+        let own = entry::of_variables(variables.iter().cloned(), registry)?;
+        let config = own.iter().find(|entry| entry.key == entry::CONFIG);
         let file = match config {
             Some(config) => entry::of_file(config, registry)?,
             None => Vec::new(),
         };
         let program = entry::of_program(overrides, registry)?;
-        let all = file.into_iter().chain(variables).chain(program);
+        let all = file.into_iter().chain(own).chain(program);
         let all = all.filter(|entry| !entry.value.is_empty());
-        Settings::read(&all.fold(Figment::new(), Figment::merge::<Entry>), cache, registry)
+        let figment = all.fold(Figment::new(), Figment::merge::<Entry>);
+        Settings::read(&figment, &variables, registry)
     }
 
     fn read(
         figment: &Figment,
-        cache: Option<PathBuf>,
+        variables: &[(OsString, OsString)],
         registry: &Registry,
     ) -> Result<Settings, SettingsError> {
         let text = |key: &str| entry::find(figment, key);
@@ -172,7 +179,12 @@ impl Settings {
             node_id: text("node_id").map(|stated| stated.value),
             form_timeout: duration("form_timeout")?,
             call_timeout: duration("call_timeout")?,
-            cache,
+            check: match text("check") {
+                Some(stated) => value::word("check", &stated)?,
+                None => Check::Off,
+            },
+            recording: Recording::read(figment, variables)?,
+            cache: cache(variables),
             backends: backends(figment, registry),
         })
     }
@@ -186,6 +198,7 @@ impl Settings {
             contract: self.contract,
             on_divergence: self.on_divergence,
             explain: self.explain,
+            check: self.check,
             backends: BackendSettings {
                 call_deadline: self.call_timeout.unwrap_or(defaults.call_deadline),
                 values: self.backends.clone(),

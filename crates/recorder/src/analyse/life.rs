@@ -1,0 +1,88 @@
+//! Processes that are gone, stopped or frozen.
+
+use crossover_core::bootstrap::ranks_in_words;
+
+use crate::diagnosis::{Class, Verdict};
+use crate::image::{Image, Life, Phase};
+
+use super::finding::{at, finding};
+use super::group::{Group, beat_age_ms, issued, last, outstanding};
+use super::{advice, words};
+
+/// Watchdogs look every 100 ms. Fifty looks missed is no scheduler's doing on a machine that
+/// still serves.
+const FROZEN_MS: u64 = 5000;
+
+/// Which way a rank cannot go on.
+pub(super) fn class(image: &Image) -> Option<Class> {
+    let alive = matches!(image.progress.phase, Phase::Open | Phase::Committing | Phase::Closing);
+    match image.life {
+        _ if !alive => None,
+        Life::Gone => Some(Class::CrashedRank),
+        Life::Stopped => Some(Class::StoppedRank),
+        Life::Running if beat_age_ms(image)? >= FROZEN_MS => Some(Class::Frozen),
+        Life::Running | Life::Unknown => None,
+    }
+}
+
+/// A verdict for each class that some rank of the group is in.
+pub(super) fn verdicts(group: &Group<'_>) -> Vec<Verdict> {
+    let classes = [Class::CrashedRank, Class::StoppedRank, Class::Frozen];
+    let of_class = |wanted: Class| {
+        let with = group.images.iter().filter(|(_, image)| class(image) == Some(wanted));
+        let ranks: Vec<u32> = with.map(|(rank, _)| *rank).collect();
+        (!ranks.is_empty()).then(|| verdict(group, wanted, ranks))
+    };
+    classes.into_iter().filter_map(of_class).collect()
+}
+
+fn verdict(group: &Group<'_>, class: Class, ranks: Vec<u32>) -> Verdict {
+    let images: Vec<&Image> = ranks.iter().map(|rank| group.images[rank]).collect();
+    let named: Vec<String> =
+        ranks.iter().map(|rank| format!("rank {rank} ({})", group.member(*rank))).collect();
+    let is = words::verb(&ranks, "is", "are");
+    let what = match class {
+        Class::CrashedRank => "gone without a goodbye",
+        Class::StoppedRank => "stopped, by a signal or a debugger",
+        _ => "there, but not even its watchdog runs",
+    };
+    let first = images[0];
+    let latest = last(first);
+    let seen = match latest {
+        Some(record) if ranks.len() == 1 => {
+            format!("; its last record is {}, {}", words::place(record), words::record(record))
+        }
+        _ => String::new(),
+    };
+    let mut verdict = finding(group, class, ranks.clone());
+    if let Some(record) = latest {
+        verdict = at(verdict, record);
+    }
+    verdict.sentence = format!("in group `{}` {} {is} {what}{seen}", group.tag, named.join(", "));
+    verdict.evidence = images.iter().zip(&ranks).map(|(i, rank)| sign_of_life(*rank, i)).collect();
+    verdict.evidence.extend(waiting(group, &ranks));
+    verdict.advice = advice::life(group, class, &ranks);
+    verdict.age_ms = images.iter().filter_map(|image| beat_age_ms(image)).max();
+    verdict
+}
+
+fn sign_of_life(rank: u32, image: &Image) -> String {
+    let place = match outstanding(image) {
+        Some(number) => format!("inside record {number}"),
+        None => format!("between calls, after record {}", issued(image)),
+    };
+    match beat_age_ms(image) {
+        Some(age) => format!("rank {rank} was {place}; last sign of life {} ago", words::span(age)),
+        None => format!("rank {rank} was {place}"),
+    }
+}
+
+/// Who waits beside those ranks.
+fn waiting(group: &Group<'_>, except: &[u32]) -> Option<String> {
+    let waits = |(rank, image): (&u32, &&Image)| {
+        (!except.contains(rank) && outstanding(image).is_some()).then_some(*rank)
+    };
+    let ranks: Vec<u32> = group.images.iter().filter_map(waits).collect();
+    let waits = words::verb(&ranks, "waits", "wait");
+    (!ranks.is_empty()).then(|| format!("{} {waits} in calls", ranks_in_words(&ranks)))
+}

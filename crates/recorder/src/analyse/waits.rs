@@ -1,0 +1,210 @@
+//! Ranks whose histories agree, and which nevertheless do not go on: who waits, and for whom.
+
+use crossover_core::bootstrap::ranks_in_words;
+
+use crate::diagnosis::{Class, Verdict};
+use crate::image::{Image, Phase};
+
+use super::finding::{at, finding};
+use super::group::{Group, front, issued, last, next_meeting, outstanding, record_age_ms};
+use super::{advice, life, words};
+
+/// Judges a group in which no histories differ. None if nobody waits, or if ranks that are lost or
+/// ended explain it.
+pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {
+    let front = group.images.values().map(|image| front(image)).max().unwrap_or(0);
+    let behind = |image: &&Image| issued(image) < front;
+    let lost = |image: &&Image| life::class(image).is_some() || has_left(image);
+    let leavers = ranks_where(group, |image| has_left(image) && behind(&image));
+    if !leavers.is_empty() {
+        return left(group, leavers);
+    }
+    let absent = ranks_where(group, |image| behind(&image) && !lost(&image));
+    let low = |ranks: &[u32]| ranks.iter().map(|rank| issued(group.images[rank])).min();
+    let Some(lowest) = low(&absent) else {
+        return transport(group);
+    };
+    let gone = ranks_where(group, |image| lost(&image));
+    if low(&gone).is_some_and(|gone| gone <= lowest) {
+        return None;
+    }
+    not_arrived(group, lowest)
+}
+
+/// What cannot be told because rings are missing.
+pub(super) fn undecided(group: &Group<'_>) -> Option<String> {
+    let waiting = ranks_where(group, |image| outstanding(image).is_some());
+    let unseen = group.unseen();
+    let all = !waiting.is_empty() && waiting.len() == group.images.len() && !unseen.is_empty();
+    all.then(|| {
+        format!(
+            "all ranks of `{}` that were seen are in calls: whether {} came to theirs is not known",
+            group.tag,
+            ranks_in_words(&unseen)
+        )
+    })
+}
+
+fn ranks_where(group: &Group<'_>, is: impl Fn(&Image) -> bool) -> Vec<u32> {
+    group.images.iter().filter(|(_, image)| is(image)).map(|(rank, _)| *rank).collect()
+}
+
+fn has_left(image: &Image) -> bool {
+    matches!(image.progress.phase, Phase::Closed | Phase::Dropped)
+}
+
+fn failed(image: &Image) -> bool {
+    image.progress.phase == Phase::Failed
+}
+
+/// Ranks left without a record of it, and others have come further. After an error that is no
+/// cause.
+fn left(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
+    if group.images.values().any(|image| failed(image)) {
+        return None;
+    }
+    let lowest = ranks.iter().map(|rank| issued(group.images[rank])).min()?;
+    let waiting = ranks_where(group, |image| issued(image) > lowest && !has_left(image));
+    let mut verdict = missed(group, Class::Left, ranks, lowest)?;
+    let how = match group.images[&verdict.ranks[0]].progress.phase {
+        Phase::Dropped => "dropped the group without a goodbye",
+        _ => "closed the group",
+    };
+    verdict.sentence = format!(
+        "in group `{}` {} {how}, while {} {} in {}",
+        group.tag,
+        ranks_in_words(&verdict.ranks),
+        ranks_in_words(&waiting),
+        words::verb(&waiting, "is", "are"),
+        verdict.expected.as_deref().unwrap_or("a later call"),
+    );
+    verdict.advice = advice::left(group, &verdict.ranks);
+    Some(verdict)
+}
+
+/// The record after `lowest` that `ranks` lack, and for how long the others have had it.
+fn missed(group: &Group<'_>, class: Class, ranks: Vec<u32>, lowest: u64) -> Option<Verdict> {
+    let images = || group.images.values().copied();
+    let number = images().filter_map(|image| next_meeting(image, lowest)).min()?;
+    let mut verdict = finding(group, class, ranks);
+    verdict.number = Some(number);
+    let record = images().find_map(|image| image.records.get(&number));
+    if let Some(record) = record {
+        verdict = at(verdict, record);
+        verdict.expected = Some(words::record(record));
+    }
+    verdict.age_ms = images().filter_map(|image| record_age_ms(image, number)).max();
+    Some(verdict)
+}
+
+fn not_arrived(group: &Group<'_>, lowest: u64) -> Option<Verdict> {
+    let late =
+        |image: &Image| issued(image) == lowest && life::class(image).is_none() && !has_left(image);
+    let ranks = ranks_where(group, late);
+    // Who failed inside a call did not keep others waiting: others may well have waited for it.
+    let failed_inside = |rank: &u32| {
+        let image = group.images[rank];
+        failed(image) && outstanding(image).is_some()
+    };
+    if ranks.iter().any(failed_inside) {
+        return None;
+    }
+    let mut verdict = missed(group, Class::NotArrived, ranks, lowest)?;
+    let number = verdict.number?;
+    let waiting = ranks_where(group, |i| issued(i) >= number && i.progress.finished < number);
+    let there = ranks_where(group, |i| issued(i) >= number);
+    let over = verdict.ranks.iter().all(|rank| failed(group.images[rank]));
+    let place = group.images.values().find_map(|image| image.records.get(&number));
+    let place = place.map_or_else(|| format!("record {number}"), words::place);
+    let since = verdict.age_ms.map_or_else(String::new, |age| format!(" for {}", words::span(age)));
+    let others = match (over, waiting.is_empty()) {
+        (true, _) => format!("{} waited there", ranks_in_words(&there)),
+        (false, false) => format!(
+            "{} {} there{since}",
+            ranks_in_words(&waiting),
+            words::verb(&waiting, "waits", "wait")
+        ),
+        (false, true) => format!(
+            "{} {} made it{since}",
+            ranks_in_words(&there),
+            words::verb(&there, "has", "have")
+        ),
+    };
+    verdict.sentence = format!(
+        "in group `{}` {} {} not arrived at {place}{}{}: {others}",
+        group.tag,
+        ranks_in_words(&verdict.ranks),
+        match over {
+            true => "had",
+            false => words::verb(&verdict.ranks, "has", "have"),
+        },
+        verdict.expected.as_ref().map_or("", |_| ", "),
+        verdict.expected.as_deref().unwrap_or(""),
+    );
+    verdict.evidence =
+        verdict.ranks.iter().flat_map(|rank| lateness(group, *rank, &verdict)).collect();
+    let between = ranks_where(group, |i| issued(i) > lowest && issued(i) < number);
+    if !between.is_empty() {
+        let has = words::verb(&between, "is", "are");
+        verdict.evidence.push(format!("{} {has} on the way to it", ranks_in_words(&between)));
+    }
+    verdict.advice = advice::stacks(group, &verdict.ranks);
+    Some(verdict)
+}
+
+/// What a late rank did last.
+fn lateness(group: &Group<'_>, rank: u32, verdict: &Verdict) -> Vec<String> {
+    let image = group.images[&rank];
+    let mut lines = Vec::new();
+    let done = match outstanding(image) {
+        Some(_) => "is still inside",
+        None => "came back from",
+    };
+    lines.push(match last(image) {
+        Some(record) => {
+            format!("rank {rank} {done} {}, {}", words::place(record), words::record(record))
+        }
+        None => format!("rank {rank} has made no call that is kept"),
+    });
+    let step = image.progress.step;
+    if verdict.step.is_some_and(|expected| expected > 0 && step > expected) {
+        lines.push(format!("rank {rank} is in step {step} already: it left this call out"));
+    }
+    if let Some(end) = &image.progress.end {
+        lines.push(format!("rank {rank} ended with: {end}"));
+    }
+    lines
+}
+
+/// All have come, and some have not come back.
+fn transport(group: &Group<'_>) -> Option<Verdict> {
+    let broken = |image: &Image| failed(image) || life::class(image).is_some() || has_left(image);
+    let inside = ranks_where(group, |image| outstanding(image).is_some());
+    if inside.is_empty() || !group.unseen().is_empty() || group.images.values().any(|i| broken(i)) {
+        return None;
+    }
+    let number = inside.iter().filter_map(|rank| outstanding(group.images[rank])).min()?;
+    let mut verdict = finding(group, Class::StuckTransport, inside);
+    verdict.number = Some(number);
+    let record = group.images.values().find_map(|image| image.records.get(&number));
+    if let Some(record) = record {
+        verdict = at(verdict, record);
+        verdict.expected = Some(words::record(record));
+    }
+    // It began when the last rank came.
+    verdict.age_ms = group.images.values().filter_map(|i| record_age_ms(i, number)).min();
+    let since = verdict.age_ms.map_or_else(String::new, |age| format!(" for {}", words::span(age)));
+    let place = record.map_or_else(|| format!("record {number}"), words::place);
+    verdict.sentence = format!(
+        "in group `{}` all ranks are in {place}{}{}, and {} {} not come back{since}",
+        group.tag,
+        verdict.expected.as_ref().map_or("", |_| ", "),
+        verdict.expected.as_deref().unwrap_or(""),
+        ranks_in_words(&verdict.ranks),
+        words::verb(&verdict.ranks, "has", "have"),
+    );
+    verdict.evidence =
+        vec!["all ranks have the same history and have come to this call".to_owned()];
+    verdict.advice = advice::transport(group);
+    Some(verdict)
+}

@@ -1,0 +1,70 @@
+//! Records, places and times in words.
+
+use crossover_core::bytes::size_text;
+use crossover_core::call::{Mode, Op};
+
+use crate::image::{Record, What};
+
+/// All of it: "all_reduce sum of 4096 x f32 (16KiB) by ipc/one_shot_push at L31.o_proj".
+pub(super) fn record(record: &Record) -> String {
+    let mut text = what(record);
+    if !record.target.is_empty() {
+        text += &format!(" by {}", record.target);
+    }
+    if !record.site.is_empty() {
+        text += &format!(" at {}", record.site);
+    }
+    text
+}
+
+/// What it is, without who served it and where.
+pub(super) fn what(record: &Record) -> String {
+    match record.what {
+        What::Call(op) => call(op, record),
+        What::State => format!("a note of state {:016x}", record.count),
+        What::Replay => format!("the replay of graph {:x}", record.count),
+        What::Commit => "the end of a capture".to_owned(),
+        What::Close => "a goodbye".to_owned(),
+    }
+}
+
+fn call(op: Op, record: &Record) -> String {
+    let reduction = if op.reduces() { format!(" {}", record.reduce_op) } else { String::new() };
+    let root =
+        if op == Op::Broadcast { format!(" from rank {}", record.root) } else { String::new() };
+    let captured = if record.mode == Mode::Graph { "captured " } else { "" };
+    format!("{captured}{op}{reduction}{root} of {}", amount(record))
+}
+
+/// How much a call moves: "4096 x f32 (16KiB)".
+pub(super) fn amount(record: &Record) -> String {
+    format!("{} x {} ({})", record.count, record.dtype, size_text(record.bytes()))
+}
+
+/// Where in the ranks' history it is: "call 37 (step 6)".
+pub(super) fn place(record: &Record) -> String {
+    let place = match record.what {
+        What::Call(_) => format!("call {}", record.seq),
+        _ => format!("record {} after call {}", record.number, record.seq),
+    };
+    if record.step == 0 { place } else { format!("{place} (step {})", record.step) }
+}
+
+/// " at model.rs:88", or nothing.
+pub(super) fn at_site(site: &str) -> String {
+    if site.is_empty() { String::new() } else { format!(" at {site}") }
+}
+
+/// A time as a person says it: "340 ms", "12.4 s", "5 min".
+pub(super) fn span(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min", ms / 60_000),
+    }
+}
+
+/// The verb for so many: `verb(ranks, "has", "have")`.
+pub(super) fn verb<'a>(ranks: &[u32], one: &'a str, many: &'a str) -> &'a str {
+    if ranks.len() == 1 { one } else { many }
+}

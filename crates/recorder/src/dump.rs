@@ -1,0 +1,110 @@
+//! What is written when a group ends badly: by whichever rank of the node comes first, for all of them,
+//! since the one that matters may be gone. A folder with every ring, the verdict, and a picture.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::analyse::analyse;
+use crate::diagnosis::Diagnosis;
+use crate::export::timeline;
+use crate::find::ENDING;
+use crate::group::{Dumps, GroupRecorder};
+use crate::image::Image;
+use crate::place::{PREFIX, plain};
+use crate::text::text;
+
+/// Dumps that are kept in the folder that nobody chose.
+const KEPT: usize = 16;
+
+/// Says what is the matter, once a rank, and writes the dump, once a node.
+pub(crate) fn report(recorder: &GroupRecorder, images: &[Image], cause: &str) {
+    let about = recorder.ring().about();
+    let Some(diagnosis) = analyse(images).pop() else { return };
+    let mine = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
+    let verdict = mine.map_or("no rank is odd as far as rings tell", |verdict| &verdict.sentence);
+    let (rank, tag) = (about.rank, &about.tag);
+    let dump = match write(recorder, images, &diagnosis, cause) {
+        Ok(Some(folder)) => format!("; `crossover diagnose {}` says more", folder.display()),
+        Ok(None) => String::new(),
+        Err(e) => format!("; no dump could be written: {e}"),
+    };
+    tracing::error!(target: "crossover::watch", rank, tag, "{cause}: {verdict}{dump}");
+}
+
+/// The folder, if dumps are wanted: this rank's, or that of the rank that came first.
+fn write(
+    recorder: &GroupRecorder,
+    images: &[Image],
+    diagnosis: &Diagnosis,
+    cause: &str,
+) -> io::Result<Option<PathBuf>> {
+    let root = match &recorder.options().dumps {
+        Dumps::None => return Ok(None),
+        Dumps::In(folder) => {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            folder.clone()
+        }
+        Dumps::Temporary(folder) => own_folder(folder)?,
+    };
+    let about = recorder.ring().about();
+    let (job, tag) = (plain(&about.job), plain(&about.tag));
+    let folder = root.join(format!("{PREFIX}{job}.{tag}.{:016x}", about.group));
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Ok(()) => {}
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
+        Err(e) => return Err(e),
+    }
+    for ring in recorder.rings().iter().flatten() {
+        if let Some(bytes) = ring.bytes() {
+            let name = format!("{}{ENDING}", ring.about().rank);
+            file(&folder, &name, &bytes)?;
+        }
+    }
+    let said = format!("{cause}\n\n{}", text(diagnosis));
+    file(&folder, "verdict.txt", said.as_bytes())?;
+    let json = serde_json::to_vec_pretty(diagnosis).map_err(io::Error::other)?;
+    file(&folder, "verdict.json", &json)?;
+    file(&folder, "timeline.html", timeline(images, diagnosis).as_bytes())?;
+    if matches!(recorder.options().dumps, Dumps::Temporary(_)) {
+        remove_oldest(&root);
+    }
+    Ok(Some(folder))
+}
+
+fn file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(folder.join(name))?.write_all(bytes)
+}
+
+/// A folder of this user's in the one for temporary files, where anybody can have put something else.
+fn own_folder(temporary: &Path) -> io::Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let folder = temporary.join(format!("crossover-{user}"));
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let meta = fs::symlink_metadata(&folder)?;
+    match meta.is_dir() && meta.uid() == user {
+        true => Ok(folder),
+        false => {
+            let why = format!("{} is not a folder of this user's: set dump_dir", folder.display());
+            Err(io::Error::new(ErrorKind::PermissionDenied, why))
+        }
+    }
+}
+
+fn remove_oldest(root: &Path) {
+    let dumps = fs::read_dir(root).into_iter().flatten().flatten().filter_map(|entry| {
+        let is_dump = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        is_dump.then(|| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).flatten()
+    });
+    let mut dumps: Vec<_> = dumps.collect();
+    dumps.sort();
+    let surplus = dumps.len().saturating_sub(KEPT);
+    for (_, path) in &dumps[..surplus] {
+        let _ = fs::remove_dir_all(path);
+    }
+}

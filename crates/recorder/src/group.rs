@@ -1,0 +1,273 @@
+//! One rank's recorder: what its communicator tells it goes into its ring; its peers' rings are open, so
+//! that whoever is left can say what happened.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossover_core::agreement::gather;
+use crossover_core::backend::EnqueueError;
+use crossover_core::bootstrap::{Bootstrap, BootstrapError};
+use crossover_core::communicator::Communicator;
+use crossover_core::record::{Entry, Event, Recorder};
+use crossover_core::settings::OnHang;
+
+use crate::about::{About, Process};
+use crate::image::{Image, Life, Phase};
+use crate::reader::Reader;
+use crate::ring::Ring;
+use crate::{dump, find, watch};
+
+/// What an operator can set.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder where rings are, which is in memory; `None` for memory without names.
+    pub rings: Option<PathBuf>,
+    /// Where dumps go.
+    pub dumps: Dumps,
+    /// What is done where a rank is awaited for longer than `hang_after`, is gone, or has another
+    /// history than its peers.
+    pub on_hang: OnHang,
+    /// How long a rank is awaited before that is said; `None` for 50 times what is usual, and 2 s at least.
+    pub warn_after: Option<Duration>,
+    /// How long a rank is awaited at most.
+    pub hang_after: Duration,
+}
+
+/// Where dumps go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dumps {
+    /// Nowhere.
+    None,
+    /// A folder of this user's, in this one for temporary files; the oldest are removed.
+    Temporary(PathBuf),
+    /// This one.
+    In(PathBuf),
+}
+
+/// Which job and process a group's rank belongs to: what its communicator does not know.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The job's name.
+    pub name: String,
+    /// Which attempt to run it.
+    pub attempt: u32,
+    /// Where the rank's data is.
+    pub device: String,
+    /// Digest of the linked backends.
+    pub backends: String,
+}
+
+/// Records what one rank of a group does. It is watched until it is dropped.
+pub struct GroupRecorder {
+    ring: Ring,
+    /// By rank, the own one too. `None` where a rank's ring cannot be seen from here.
+    rings: Vec<Option<Reader>>,
+    options: Options,
+    is_well: AtomicBool,
+    trouble: Mutex<Option<EnqueueError>>,
+    /// Has what ended the group been reported here?
+    is_reported: AtomicBool,
+}
+
+impl GroupRecorder {
+    /// Makes this rank's ring and opens its peers'. Collective, right after the group has been formed. A
+    /// rank that can have no ring goes without, and says so: a group does not fail for want of a recorder.
+    /// `None` there, and for a group of one, which waits for nobody.
+    ///
+    /// # Errors
+    ///
+    /// A peer is lost or late.
+    pub fn open(
+        channel: &dyn Bootstrap,
+        group: &Communicator,
+        job: &Job,
+        options: Options,
+    ) -> Result<Option<Arc<GroupRecorder>>, BootstrapError> {
+        if group.world() == 1 {
+            return Ok(None);
+        }
+        let numbers: Vec<u64> = gather(channel, "name the group", &random())?;
+        if let Some(folder) = &options.rings {
+            find::sweep_old(folder);
+        }
+        let ring = make(describe(group, job, numbers[0]), &options);
+        let mine = ring.as_ref().map(|ring| ring.path().to_string_lossy().into_owned());
+        let paths: Vec<Option<String>> = gather(channel, "share flight recorders", &mine)?;
+        let Some(ring) = ring else { return Ok(None) };
+        let about = ring.about();
+        let node = |rank: usize| about.nodes.get(rank);
+        let rings = (0..).zip(paths).map(|(rank, path)| {
+            let is_here = node(rank) == node(about.rank as usize);
+            let reader = Reader::open(path.filter(|_| is_here)?.as_ref()).ok()?;
+            // A path of another container may lead to anything here.
+            let theirs = reader.about();
+            ((theirs.group, theirs.rank) == (about.group, rank as u32)).then_some(reader)
+        });
+        let rings = rings.collect();
+        let recorder = Arc::new(GroupRecorder {
+            ring,
+            rings,
+            options,
+            is_well: AtomicBool::new(true),
+            trouble: Mutex::new(None),
+            is_reported: AtomicBool::new(false),
+        });
+        watch::add(&recorder, group.abort_handle());
+        Ok(Some(recorder))
+    }
+
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// By rank, the own one too.
+    pub(crate) fn rings(&self) -> &[Option<Reader>] {
+        &self.rings
+    }
+
+    /// All rings that can be seen, as they are now.
+    pub(crate) fn images(&self) -> Vec<Image> {
+        self.rings.iter().flatten().filter_map(|ring| ring.image().ok()).collect()
+    }
+
+    /// From now on nothing is begun.
+    pub(crate) fn end_with(&self, error: EnqueueError) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.get_or_insert(error);
+        self.is_well.store(false, Release);
+    }
+
+    /// Is this the first to report what ended the group?
+    pub(crate) fn is_first_report(&self) -> bool {
+        !self.is_reported.swap(true, AcqRel)
+    }
+
+    /// The process ends without a goodbye: its peers see that it left, and its ring's name goes.
+    pub(crate) fn leave(&self) {
+        if matches!(self.ring.phase(), Phase::Open | Phase::Committing | Phase::Closing) {
+            self.ring.enter(Phase::Dropped);
+        }
+        self.ring.remove();
+    }
+}
+
+impl Recorder for GroupRecorder {
+    #[inline]
+    fn begin(&self, entry: &Entry<'_>) -> bool {
+        if !self.is_well.load(Acquire) {
+            return false;
+        }
+        match entry.event {
+            Event::Commit => self.ring.enter(Phase::Committing),
+            Event::Close => self.ring.enter(Phase::Closing),
+            _ => {}
+        }
+        self.ring.write(entry);
+        true
+    }
+
+    #[inline]
+    fn end(&self) {
+        self.ring.finish();
+        if self.ring.phase() == Phase::Committing {
+            self.ring.enter(Phase::Open);
+        }
+    }
+
+    fn trouble(&self, seq: u64) -> EnqueueError {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.clone().unwrap_or_else(|| EnqueueError::Aborted {
+            step: "begin".to_owned(),
+            seq,
+            rank: self.ring.about().rank,
+            reason: "the watchdog ended the group".to_owned(),
+        })
+    }
+
+    fn failed(&self, error: &EnqueueError) {
+        self.ring.write_end(&error.to_string());
+        self.ring.enter(Phase::Failed);
+        if self.is_first_report() {
+            dump::report(self, &self.images(), &format!("the group failed: {error}"));
+        }
+    }
+
+    fn closed(&self) {
+        self.ring.finish();
+        self.ring.enter(Phase::Closed);
+        self.ring.remove();
+    }
+
+    fn name_site(&self, name: &str) {
+        self.ring.name_site(name);
+    }
+}
+
+impl Drop for GroupRecorder {
+    /// Takes away the own ring's name, and those of peers that died before they could.
+    fn drop(&mut self) {
+        self.leave();
+        let own = rustix::process::geteuid().as_raw();
+        for reader in self.rings.iter().flatten().filter(|reader| reader.life() == Life::Gone) {
+            let path = std::path::Path::new(reader.source());
+            let is_ring = std::fs::symlink_metadata(path).is_ok_and(|meta| {
+                meta.is_file() && meta.uid() == own && find::is_named_as_a_ring(path)
+            });
+            if is_ring {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn make(about: About, options: &Options) -> Option<Ring> {
+    match Ring::make(options.rings.as_deref(), about) {
+        Ok((ring, None)) => Some(ring),
+        Ok((ring, Some(why))) => {
+            tracing::warn!(
+                target: "crossover::recorder",
+                "{why}; the flight recorder is in memory without a name: `crossover diagnose` finds it \
+                 for as long as a rank of this node lives, or give the setting record_dir a folder with room"
+            );
+            Some(ring)
+        }
+        Err(e) => {
+            tracing::warn!(target: "crossover::recorder", "{e}: this rank goes without");
+            None
+        }
+    }
+}
+
+fn describe(group: &Communicator, job: &Job, number: u64) -> About {
+    let reports = group.facts().reports();
+    About {
+        job: job.name.clone(),
+        attempt: job.attempt,
+        tag: group.facts().profile().tag.clone(),
+        group: number,
+        rank: group.rank(),
+        world: group.world(),
+        members: reports.iter().map(|report| report.label.clone()).collect(),
+        nodes: reports.iter().map(|report| report.node.clone()).collect(),
+        process: Process::here(),
+        device: job.device.clone(),
+        policy: format!("{:#}", group.plan().policy_digest()),
+        backends: job.backends.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        targets: group.targets().to_vec(),
+    }
+}
+
+/// A number that no other group has, from the standard library's source of hash seeds.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}

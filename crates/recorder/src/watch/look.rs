@@ -1,0 +1,237 @@
+//! One look at a group: is it well? What seems wrong is looked at again before it is called so, since
+//! ranks move while they are looked at.
+
+use std::time::{Duration, Instant};
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::communicator::AbortHandle;
+use crossover_core::settings::{HOST_DEVICE, OnHang};
+
+use super::patience::{Kind, Patience};
+use crate::analyse;
+use crate::diagnosis::{Class, Verdict};
+use crate::dump;
+use crate::group::GroupRecorder;
+use crate::image::{Image, Life, Phase};
+use crate::reader::Far;
+
+/// After how long a wait is looked at a second time, and a death or a difference.
+const SECOND_LOOK_AT_A_WAIT: Duration = Duration::from_millis(500);
+const SECOND_LOOK: Duration = Duration::from_millis(200);
+
+/// What was seen of a group so far.
+pub(crate) struct Look {
+    far: Vec<Option<Far>>,
+    /// Since when nothing has moved.
+    since: Instant,
+    patience: Patience,
+    suspicion: Option<Suspicion>,
+    /// The age at which a wait was told last: twice that age is told again.
+    told: Option<Duration>,
+    /// Has what is to be acted upon been told, since anything moved?
+    is_grave_told: bool,
+    /// Ranks have other histories, and that was told: it will be so for good.
+    is_difference_told: bool,
+}
+
+/// What seems wrong, since when, and how it looked then.
+struct Suspicion {
+    of: Suspect,
+    since: Instant,
+    images: Vec<Image>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suspect {
+    Gone,
+    Differs,
+    Waits,
+}
+
+/// What is wrong.
+pub(crate) struct Finding {
+    suspect: Suspect,
+    before: Vec<Image>,
+    /// For how long nothing has moved.
+    age: Duration,
+    /// Is it time to act, or only to say so?
+    is_grave: bool,
+}
+
+impl Look {
+    pub(crate) fn new(recorder: &GroupRecorder) -> Look {
+        Look {
+            far: recorder.rings().iter().map(|_| None).collect(),
+            since: Instant::now(),
+            patience: Patience::default(),
+            suspicion: None,
+            told: None,
+            is_grave_told: false,
+            is_difference_told: false,
+        }
+    }
+
+    /// Looks once. Returns what there is to say or to do.
+    pub(crate) fn at(&mut self, recorder: &GroupRecorder) -> Option<Finding> {
+        recorder.ring().beat();
+        let mine = recorder.ring().phase();
+        if matches!(mine, Phase::Closed | Phase::Failed | Phase::Dropped) {
+            return None;
+        }
+        let far: Vec<Option<Far>> =
+            recorder.rings().iter().map(|ring| ring.as_ref().and_then(|ring| ring.far())).collect();
+        let kind = recorder.ring().last_kind();
+        if far != self.far {
+            let before = calls(&self.far, recorder);
+            let moved = calls(&far, recorder).saturating_sub(before);
+            self.patience.note(kind, self.since.elapsed(), moved);
+            (self.far, self.since) = (far, Instant::now());
+            (self.told, self.is_grave_told) = (None, false);
+        }
+        let Some(suspect) = self.suspect(recorder, kind) else {
+            self.suspicion = None;
+            return None;
+        };
+        self.second_look(suspect, recorder)
+    }
+
+    fn suspect(&self, recorder: &GroupRecorder, kind: Kind) -> Option<Suspect> {
+        let is_gone = |(ring, far): (&Option<crate::reader::Reader>, &Option<Far>)| {
+            let is_open = far.is_some_and(|far| is_open(far.phase));
+            is_open && ring.as_ref().is_some_and(|ring| ring.life() == Life::Gone)
+        };
+        let is_pending = self.is_pending();
+        // Kernels of a device may wait for one that is gone though every call has come back.
+        let matters = is_pending || recorder.ring().about().device != HOST_DEVICE;
+        if matters && recorder.rings().iter().zip(&self.far).any(is_gone) {
+            return Some(Suspect::Gone);
+        }
+        if !self.is_difference_told && self.differs(recorder) {
+            return Some(Suspect::Differs);
+        }
+        let patience = self.soft(recorder, kind);
+        (is_pending && self.since.elapsed() >= patience).then_some(Suspect::Waits)
+    }
+
+    fn second_look(&mut self, suspect: Suspect, recorder: &GroupRecorder) -> Option<Finding> {
+        let suspicion = match &self.suspicion {
+            Some(suspicion) if suspicion.of == suspect => suspicion,
+            _ => {
+                let (since, images) = (Instant::now(), recorder.images());
+                self.suspicion = Some(Suspicion { of: suspect, since, images });
+                return None;
+            }
+        };
+        let wait = match suspect {
+            Suspect::Waits => SECOND_LOOK_AT_A_WAIT,
+            Suspect::Gone | Suspect::Differs => SECOND_LOOK,
+        };
+        if suspicion.since.elapsed() < wait {
+            return None;
+        }
+        let age = self.since.elapsed();
+        let is_grave = suspect != Suspect::Waits || age >= recorder.options().hang_after;
+        let is_new = match is_grave {
+            true => !self.is_grave_told,
+            false => self.told.is_none_or(|told| age >= 2 * told),
+        };
+        if !is_new {
+            return None;
+        }
+        self.told = Some(age);
+        self.is_grave_told |= is_grave;
+        self.is_difference_told |= suspect == Suspect::Differs;
+        let before = suspicion.images.clone();
+        Some(Finding { suspect, before, age, is_grave })
+    }
+
+    /// After how long a wait is worth a word.
+    fn soft(&self, recorder: &GroupRecorder, kind: Kind) -> Duration {
+        let options = recorder.options();
+        let usual = || self.patience.for_a(kind).min(options.hang_after / 2);
+        options.warn_after.unwrap_or_else(usual)
+    }
+
+    /// Is anybody in a call, or ahead of others?
+    fn is_pending(&self) -> bool {
+        let open = || self.far.iter().flatten().filter(|far| is_open(far.phase));
+        let most = open().map(|far| far.issued).max();
+        open().any(|far| far.finished < far.issued || Some(far.issued) != most)
+    }
+
+    /// Has a rank another history than this one?
+    fn differs(&self, recorder: &GroupRecorder) -> bool {
+        let Some(common) = self.far.iter().flatten().map(|far| far.issued).min() else {
+            return false;
+        };
+        let mut chains = recorder.rings().iter().flatten().filter_map(|ring| ring.chain(common));
+        let first = chains.next();
+        common > 0 && chains.any(|chain| Some(chain) != first)
+    }
+}
+
+/// Looks a second time, says what it is, and does what was set.
+pub(crate) fn act(recorder: &GroupRecorder, aborts: &AbortHandle, finding: Finding) {
+    let images = recorder.images();
+    let Some(diagnosis) = analyse::analyse_twice(&finding.before, &images).pop() else { return };
+    let group = recorder.ring().about().group;
+    let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == group);
+    let Some(verdict) = verdict.filter(|verdict| finding.suspect.is_confirmed_by(verdict.class))
+    else {
+        tracing::debug!(target: "crossover::watch", "a second look found nothing");
+        return;
+    };
+    let is_drift = verdict.class == Class::StateDrift && verdict.effect.is_none();
+    if !finding.is_grave || is_drift {
+        let advice = verdict.advice.first().map(|advice| format!("; {advice}")).unwrap_or_default();
+        let age = finding.age;
+        tracing::warn!(target: "crossover::watch", "{} (for {age:.1?}){advice}", verdict.sentence);
+        return;
+    }
+    if recorder.is_first_report() {
+        dump::report(recorder, &images, "the watchdog");
+    }
+    let on_hang = recorder.options().on_hang;
+    if on_hang != OnHang::Log {
+        recorder.end_with(error(verdict, finding.age));
+    }
+    if on_hang == OnHang::Abort {
+        aborts.abort(&format!("the watchdog: {}", verdict.sentence));
+    }
+}
+
+impl Suspect {
+    /// A look from nearer may find another cause, but not none.
+    fn is_confirmed_by(self, class: Class) -> bool {
+        match self {
+            Suspect::Gone => !matches!(class, Class::NotArrived | Class::SlowTransport),
+            Suspect::Differs => !class.is_wait(),
+            Suspect::Waits => true,
+        }
+    }
+}
+
+/// What calls fail with from now on.
+fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
+    let (step, seq) = ("the watchdog".to_owned(), verdict.seq.unwrap_or(0));
+    let (ranks, sentence) = (verdict.ranks.clone(), verdict.sentence.clone());
+    match (verdict.class, ranks.first()) {
+        (Class::CrashedRank | Class::Left, Some(rank)) => {
+            EnqueueError::Lost { step, seq, rank: *rank, how: sentence }
+        }
+        (Class::NotArrived | Class::StoppedRank | Class::Frozen, Some(_)) => {
+            EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited }
+        }
+        _ => EnqueueError::Mismatch { seq, what: sentence },
+    }
+}
+
+fn is_open(phase: Phase) -> bool {
+    matches!(phase, Phase::Open | Phase::Committing | Phase::Closing)
+}
+
+/// The records of this rank.
+fn calls(far: &[Option<Far>], recorder: &GroupRecorder) -> u64 {
+    let rank = recorder.ring().about().rank as usize;
+    far.get(rank).copied().flatten().map_or(0, |far| far.issued)
+}

@@ -1,0 +1,104 @@
+//! The watchdog: one thread a process looks at the rings of all its groups ten times a second. It calls no
+//! vendor and reads memory and `/proc` alone, so that nothing that hangs can take it along.
+
+mod look;
+mod patience;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crossover_core::communicator::AbortHandle;
+
+use crate::group::GroupRecorder;
+use look::Look;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// A group that is watched.
+struct Watched {
+    recorder: Weak<GroupRecorder>,
+    aborts: AbortHandle,
+    look: Look,
+}
+
+/// The groups of this process, and the process whose thread watches them: a child that was forked since
+/// has no such thread.
+struct Watch {
+    groups: Vec<Watched>,
+    by: Option<u32>,
+}
+
+static WATCH: Mutex<Watch> = Mutex::new(Watch { groups: Vec::new(), by: None });
+
+/// Watches a group until its recorder is dropped.
+pub(crate) fn add(recorder: &Arc<GroupRecorder>, aborts: AbortHandle) {
+    let mut watch = lock();
+    let process = std::process::id();
+    if watch.by.is_some_and(|by| by != process) {
+        watch.groups.clear();
+        watch.by = None;
+    }
+    watch.groups.push(Watched {
+        recorder: Arc::downgrade(recorder),
+        aborts,
+        look: Look::new(recorder),
+    });
+    if watch.by.is_none() {
+        let named = std::thread::Builder::new().name("crossover-watch".to_owned());
+        match named.spawn(run) {
+            Ok(_) => watch.by = Some(process),
+            Err(e) => {
+                tracing::warn!(target: "crossover::watch", "no thread for the watchdog: {e}");
+            }
+        }
+        // Only once: a process that ends by itself leaves no names behind.
+        static LAST_WORD: std::sync::Once = std::sync::Once::new();
+        LAST_WORD.call_once(|| {
+            if let Err(e) = crossover_bootstrap::exit::before_exit(|_| leave_all()) {
+                tracing::debug!(target: "crossover::watch", "no handler for the process's end: {e}");
+            }
+        });
+    }
+}
+
+/// Looks until there is nothing to look at.
+fn run() {
+    loop {
+        std::thread::sleep(PERIOD);
+        let mut watch = lock();
+        watch.groups.retain(|group| group.recorder.strong_count() > 0);
+        if watch.groups.is_empty() {
+            watch.by = None;
+            return;
+        }
+        // What was found is acted upon without the lock: a group may be added meanwhile.
+        let mut found = Vec::new();
+        for group in &mut watch.groups {
+            if let Some(recorder) = group.recorder.upgrade()
+                && let Some(finding) = group.look.at(&recorder)
+            {
+                found.push((recorder, group.aborts.clone(), finding));
+            }
+        }
+        drop(watch);
+        for (recorder, aborts, finding) in found {
+            look::act(&recorder, &aborts, finding);
+        }
+    }
+}
+
+/// The process ends.
+fn leave_all() {
+    if let Ok(watch) = WATCH.try_lock()
+        && watch.by == Some(std::process::id())
+    {
+        for recorder in watch.groups.iter().filter_map(|group| group.recorder.upgrade()) {
+            recorder.leave();
+        }
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Watch> {
+    WATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
