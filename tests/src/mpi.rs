@@ -2,11 +2,14 @@
 //! which `cargo xtask mpi` fetches. Without it they skip, and say so.
 
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::groups::{self, Plan, Seat};
 
@@ -16,6 +19,13 @@ const FOLDER: &str = "TESTS_OF_MPI_MEET";
 const LIBRARY: &str = "target/toolchains/mpich-5.0.2";
 /// How long a launcher may take.
 const LIMIT: Duration = Duration::from_secs(240);
+/// How long a rank's end may be told after the launcher's own.
+const TOLD: Duration = Duration::from_secs(20);
+/// Around every rank, because the launcher's own status is no verdict: runs the rank, tells how it ended
+/// and ends alike. The launcher tells ranks of another's end by SIGUSR1, which an MPI library knows and a
+/// shell would die of. One that is killed tells nothing, which is a failure.
+const RANK: &str =
+    r#"trap : USR1; "$@"; code=$?; echo $code > "$TESTS_OF_MPI_MEET/status-$PMI_RANK""#;
 /// Sixteen ranks on two processors are enough.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -43,7 +53,7 @@ pub fn ranks(name: &str, count: u32, body: impl FnOnce()) {
     let Some(library) = library() else { return };
     let folder = tempfile::tempdir().expect("a folder to meet in");
     let ended = Job::new(&library, folder.path(), name).run(&["-n", &count.to_string()]);
-    assert!(ended.status.is_some_and(|s| s.success()), "{count} ranks, {name}: {ended:#?}");
+    ended.verdict(count).unwrap_or_else(|why| panic!("{name}: {why}"));
 }
 
 /// Is this process a rank? Then it takes its seat.
@@ -62,6 +72,7 @@ pub fn folder() -> Option<PathBuf> {
 /// A launcher's job: one test of this program.
 pub struct Job {
     command: Command,
+    folder: PathBuf,
     test: String,
     outlived: bool,
 }
@@ -73,6 +84,47 @@ pub struct JobEnded {
     pub status: Option<ExitStatus>,
     /// What it and the ranks said.
     pub said: String,
+    /// Where the ranks have met.
+    folder: PathBuf,
+}
+
+impl JobEnded {
+    /// The ranks' own ends are the verdict: a rank that failed, crashed after its test or never ran is
+    /// seen here, whatever the launcher made of it. Of the launcher one failure alone is let pass: MPICH's
+    /// writes to proxies that have ended already, and dies of SIGPIPE.
+    ///
+    /// # Errors
+    ///
+    /// Not all ranks, of this many, ended well.
+    pub fn verdict(&self, count: u32) -> Result<(), String> {
+        let broken = self.status.is_some_and(|s| s.signal() == Some(Signal::PIPE.as_raw()));
+        // A launcher that died may have left ranks behind that are about to end.
+        let until = Instant::now() + if broken { TOLD } else { Duration::ZERO };
+        let codes = (0..count).map(|rank| (rank, self.code(rank, until)));
+        let wrong: Vec<_> = codes.filter(|(_, code)| *code != Some(0)).collect();
+        if !wrong.is_empty() {
+            return Err(format!("of {count} ranks these did not end with 0: {wrong:?}: {self:#?}"));
+        }
+        match broken || self.status.is_some_and(|status| status.success()) {
+            true => Ok(()),
+            false => Err(format!("the launcher of {count} ranks failed: {self:#?}")),
+        }
+    }
+
+    /// What a rank ended with; signals are 128 and more.
+    fn code(&self, rank: u32, until: Instant) -> Option<i32> {
+        loop {
+            let told = std::fs::read_to_string(self.folder.join(format!("status-{rank}")));
+            // The line is whole once its end is there.
+            if let Some(code) = told.ok().as_deref().and_then(|text| text.strip_suffix('\n')) {
+                return code.parse().ok();
+            }
+            if Instant::now() > until {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 impl Job {
@@ -84,7 +136,7 @@ impl Job {
     /// The same, by a command that ends with the launcher's program.
     pub fn by(mut command: Command, library: &Path, folder: &Path, test: &str) -> Job {
         command.env("LD_LIBRARY_PATH", library.join("lib")).env(FOLDER, folder);
-        Job { command, test: test.to_owned(), outlived: false }
+        Job { command, folder: folder.to_owned(), test: test.to_owned(), outlived: false }
     }
 
     /// A variable of the ranks'.
@@ -111,9 +163,8 @@ impl Job {
     pub fn run(mut self, options: &[&str]) -> JobEnded {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         self.command.arg("-disable-auto-cleanup").args(options);
-        if self.outlived {
-            self.command.args(["sh", "-c", "\"$@\"; sleep 4", "sh"]);
-        }
+        let end = if self.outlived { "sleep 4" } else { "exit $code" };
+        self.command.args(["sh", "-c", &format!("{RANK}; {end}"), "sh"]);
         self.command.arg(std::env::current_exe().expect("this program has a file"));
         self.command.args([&self.test, "--exact", "--nocapture", "--test-threads=1"]);
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -131,7 +182,7 @@ impl Job {
         ];
         let status = until_ended(&mut child, Instant::now() + LIMIT);
         let said = said.map(|text| text.join().unwrap_or_default()).concat();
-        JobEnded { status, said }
+        JobEnded { status, said, folder: self.folder }
     }
 }
 

@@ -55,6 +55,41 @@ suite! {
     }
 }
 
+/// What tests with ranks of a launcher stand on: a rank that fails, that crashes when its test has passed, or
+/// that never was fails the job.
+#[test]
+fn how_ranks_end_is_the_verdict() {
+    const NAME: &str = "how_ranks_end_is_the_verdict";
+    const HOW: &str = "TESTS_OF_MPI_END";
+    fn crash(_: c_int) {
+        std::process::abort();
+    }
+    if mpi::folder().is_some() {
+        let how = std::env::var(HOW).expect("the job says it");
+        let is_second = std::env::var("PMI_RANK").as_deref() == Ok("1");
+        assert!(!is_second || how != "fails", "as it was asked to");
+        if is_second && how == "crashes" {
+            exit::before_exit(crash).expect("there is room for a handler");
+        }
+        return;
+    }
+    let Some(library) = mpi::library() else { return };
+    let verdict = |how: &str, count: u32| {
+        let folder = tempfile::tempdir().expect("a folder to meet in");
+        let ended = Job::new(&library, folder.path(), NAME).env(HOW, how).run(&["-n", "2"]);
+        ended.verdict(count)
+    };
+    assert_eq!(verdict("passes", 2), Ok(()));
+    for (how, count, wrong) in [
+        ("fails", 2, "[(1, Some(101))]"),
+        ("crashes", 2, "[(1, Some(134))]"),
+        ("passes", 3, "[(2, None)]"),
+    ] {
+        let why = verdict(how, count).expect_err(how);
+        assert!(why.contains(&format!("did not end with 0: {wrong}")), "{how}: {why}");
+    }
+}
+
 /// A rank that lives and does not come is named when the deadline has passed, and not before.
 #[test]
 fn a_late_rank_is_named() {

@@ -76,7 +76,7 @@ impl Hosts {
         let hosts = format!("{HERE},{THERE}");
         let options = ["-launcher", "ssh", "-launcher-exec", &program, "-hosts", &hosts];
         let ended = job.run(&[&options[..], &["-ppn", "2", "-n", "4"]].concat());
-        assert!(ended.status.is_some_and(|status| status.success()), "{ended:#?}");
+        ended.verdict(4).unwrap_or_else(|why| panic!("{why}"));
         assert_eq!(ended.said.matches("1 passed").count(), 4, "{ended:#?}");
     }
 }
