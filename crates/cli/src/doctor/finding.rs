@@ -35,6 +35,15 @@ impl Finding {
         Finding { check, verdict: Verdict::Ok, found: found.into(), advice: None }
     }
 
+    /// Nothing is wrong, and something can be done.
+    pub(super) fn hint(
+        check: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding { verdict: Verdict::Ok, ..Finding::warn(check, found, advice) }
+    }
+
     pub(super) fn warn(
         check: &'static str,
         found: impl Into<String>,

@@ -1,6 +1,5 @@
-//! The environment that a launcher and an operator have made, and what it means.
+//! What an operator has set, and what it means.
 
-use crossover_bootstrap::Launch;
 use crossover_core::facts::HOST_ARCH;
 use crossover_policy::{Settings, Sources};
 
@@ -8,7 +7,7 @@ use super::finding::Finding;
 
 /// The settings, if they can be read, and what was found.
 pub(super) fn examine() -> (Option<Settings>, Vec<Finding>) {
-    let mut findings = vec![launcher()];
+    let mut findings = Vec::new();
     let registry = match crossover_backends::registry() {
         Ok(registry) => registry,
         Err(e) => {
@@ -32,19 +31,6 @@ pub(super) fn examine() -> (Option<Settings>, Vec<Finding>) {
         Err(e) => Finding::fail("policy", e.to_string(), None),
     });
     (Some(settings), findings)
-}
-
-fn launcher() -> Finding {
-    match Launch::from_env(&|name| std::env::var(name).ok()) {
-        Ok(None) => Finding::ok("launcher", "none has started this process"),
-        Ok(Some(launch)) => {
-            let (rank, world, family) = (launch.rank(), launch.world(), launch.family());
-            let place = launch.place().map(|place| format!(", meeting at {place}"));
-            let place = place.unwrap_or_default();
-            Finding::ok("launcher", format!("{family:?}: rank {rank} of {world}{place}"))
-        }
-        Err(e) => Finding::fail("launcher", e.to_string(), None),
-    }
 }
 
 /// What is set, as it is written in the environment; the settings file only by its name.

@@ -8,6 +8,7 @@ use crossover_bootstrap::threads;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::ReduceOp;
 use crossover_core::communicator::Communicator;
+use crossover_core::eligibility::Clause;
 use crossover_core::facts::HOST_ARCH;
 use crossover_core::plan::OfferState;
 use crossover_core::policy::Policy;
@@ -86,11 +87,15 @@ fn try_rank(
         return Err(format!("an all_reduce gave {values:?} instead of {sum}"));
     }
     group.close().map_err(|e| e.to_string())?;
-    let offers = group.plan().offers().iter().map(|offer| match &offer.state {
+    // Which backends are not for host memory at all is told elsewhere.
+    let offers = group.plan().offers().iter().filter_map(|offer| match &offer.state {
         OfferState::Open { .. } | OfferState::Mixed(_) => {
-            format!("{} is open", offer.descriptor.id)
+            Some(format!("{} is open", offer.descriptor.id))
         }
-        OfferState::Unavailable(refusal) => format!("{} is not: {refusal}", offer.descriptor.id),
+        OfferState::Unavailable(why) if [Clause::Setup, Clause::Presence].contains(&why.clause) => {
+            Some(format!("{} is not: {why}", offer.descriptor.id))
+        }
+        OfferState::Unavailable(_) => None,
     });
     Ok(offers.collect::<Vec<_>>().join("; "))
 }
