@@ -126,7 +126,8 @@ static void rest(size_t idle, size_t fibres) {
   if (idle % fibres != 0) return;
   const size_t rounds = idle / fibres;
   if (rounds <= YIELD_ROUNDS) sched_yield();
-  else sleep_us(20 * (rounds < 20 ? rounds : 20));
+  // Not longer: a kernel looks at the clock and for an abort after thousands of rounds.
+  else sleep_us(20 * (rounds < 5 ? rounds : 5));
 }
 
 // Runs the fibres of a block until all have ended, or the launch is given up.
@@ -223,7 +224,8 @@ struct Stacks {
 void run_block(Launch &launch, uint32_t index) {
   // Let in early, it still starts after every block of the kernel ahead has said so.
   if (Launch *previous = launch.previous.get())
-    while (previous->let_next.load() < previous->blocks && !launch.given_up.load()) sched_yield();
+    for (size_t looks = 0; previous->let_next.load() < previous->blocks && !launch.given_up.load();)
+      rest(++looks, 1);
   Block block;
   block.launch = &launch;
   block.index = index;

@@ -2,7 +2,7 @@
 
 use crossover_tests::device::{
     Body, Stand, Target, a_killed_rank_is_named, a_stopped_rank_is_named, all_in_processes,
-    as_threads, groups_come_and_go_between,
+    as_threads, as_threads_alone, groups_come_and_go_between,
 };
 use crossover_tests::{device_conformance, device_tests};
 
@@ -53,8 +53,7 @@ mod whole {
 
     #[test]
     fn groups_come_and_go() {
-        let name = concat!(module_path!(), "::groups_come_and_go");
-        as_threads(name, "ipc/one_shot_push", |stand, target| {
+        as_threads_alone("ipc/one_shot_push", |stand, target| {
             crossover_tests::device::groups_come_and_go(stand, target, 200);
         });
     }

@@ -177,7 +177,7 @@ fn pointers_say_where_they_come_from() {
     let driver = driver();
     let plain = driver.alloc(1000).unwrap();
     let (fd, rounded) = driver.alloc_virtual(3, 1000).unwrap();
-    driver.set_allocations(Allocations::Expandable);
+    Emulated::set_allocations(Allocations::Expandable);
     let grown = driver.alloc(1000).unwrap();
     for (base, bytes, ordinal, sharing) in [
         (plain, 1000, 0, Sharing::LegacyIpc),

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,10 @@ pub type Body = fn(&Stand, &Target);
 const SEAT: &str = "CROSSOVER_TEST_SEAT";
 /// How long a process may take. A group whose ranks wait for each other ends sooner.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Ranks of all tests share one device, whose blocks must all run at the same time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Ranks of all tests share one real device, whose blocks must all run at the same time: a test has it
+/// alone. Emulated blocks are threads: tests wait more than they compute, and go on beside each other, all
+/// but those that look at the process as a whole.
+static DEVICE: RwLock<()> = RwLock::new(());
 
 /// What this process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +62,18 @@ impl Seat {
 /// If the test fails.
 pub fn as_threads(_name: &str, target: &'static str, body: Body) {
     let Some(stand) = emulated() else { return };
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _beside_others = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
+    body(stand, &Target::parse(target));
+}
+
+/// The same, for a test that looks at the process as a whole: no other runs meanwhile.
+///
+/// # Panics
+///
+/// If the test fails.
+pub fn as_threads_alone(target: &'static str, body: Body) {
+    let Some(stand) = emulated() else { return };
+    let _alone = DEVICE.write().unwrap_or_else(PoisonError::into_inner);
     body(stand, &Target::parse(target));
 }
 
@@ -75,7 +88,7 @@ pub fn as_processes(name: &str, target: &'static str, body: Body) {
     if *stand.seat() != Seat::Here {
         return body(stand, &Target::parse(target));
     }
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _beside_others = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
     for world in [2, 3] {
         let failed = run_group(stand, name, world, 0);
         assert!(failed.is_none(), "{}", failed.map(|failed| failed.said).unwrap_or_default());
@@ -101,7 +114,7 @@ pub fn all_in_processes(name: &str, target: &'static str, bodies: &[(&str, Body)
     if stand.is_emulated() {
         return tell("skipped: emulated, these tests run one by one");
     }
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = DEVICE.write().unwrap_or_else(PoisonError::into_inner);
     let mut failures = Vec::new();
     for world in worlds() {
         let (mut first, began) = (0, Instant::now());

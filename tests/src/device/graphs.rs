@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossover_core::call::{Dtype, Mode};
 use crossover_core::communicator::CommitError;
 use crossover_device::graph::Graph;
-use crossover_kernel_emulation::driver::Allocations;
+use crossover_kernel_emulation::driver::{Allocations, Emulated};
 
 use super::{Case, Prepared, Rank, Room, Stand, Target};
 
@@ -100,13 +100,10 @@ pub fn graphs_of_any_memory(stand: &Stand, target: &Target) {
                 Room::new(&rank.device, bytes).expect("room"),
                 Room::new_virtual(&rank.device, bytes).expect("room"),
             ];
-            if let Some(driver) = &stand.emulated {
-                rank.meet("take room");
-                driver.set_allocations(Allocations::Expandable);
-                rank.meet("nothing is exportable");
+            if stand.is_emulated() {
+                Emulated::set_allocations(Allocations::Expandable);
                 rooms.push(Room::new(&rank.device, bytes).expect("room"));
-                rank.meet("taken");
-                driver.set_allocations(Allocations::Legacy);
+                Emulated::set_allocations(Allocations::Legacy);
             }
             rank.meet("all have room");
             for room in &rooms {

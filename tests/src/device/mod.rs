@@ -21,7 +21,7 @@ mod target;
 mod whole;
 
 pub use case::{Case, Prepared};
-pub use children::{Body, all_in_processes, as_processes, as_threads};
+pub use children::{Body, all_in_processes, as_processes, as_threads, as_threads_alone};
 pub use consumer::*;
 pub use ends::*;
 pub use graphs::*;

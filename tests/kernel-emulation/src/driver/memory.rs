@@ -1,5 +1,6 @@
 //! Memory. Each allocation is a file without a name, so that other processes can map it too.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -51,8 +52,14 @@ enum Origin {
     Imported,
 }
 
+thread_local! {
+    /// What this thread's memory is allocated as, if it was told.
+    pub(super) static KIND: Cell<Option<Allocations>> = const { Cell::new(None) };
+}
+
 pub(super) struct Memory {
-    kind: Mutex<Allocations>,
+    /// Of threads that were told nothing else.
+    kind: Allocations,
     ranges: Mutex<BTreeMap<u64, Range>>,
     /// Registered pages of the host, by their address.
     pages: Mutex<BTreeMap<u64, usize>>,
@@ -62,19 +69,15 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(kind: Allocations) -> Memory {
         Memory {
-            kind: Mutex::new(kind),
+            kind,
             ranges: Mutex::default(),
             pages: Mutex::default(),
             ids: AtomicU64::new(1),
         }
     }
 
-    pub(super) fn set_kind(&self, kind: Allocations) {
-        *lock(&self.kind) = kind;
-    }
-
     pub(super) fn alloc(&self, ordinal: u32, bytes: usize) -> Result<u64, DeviceError> {
-        let sharing = match *lock(&self.kind) {
+        let sharing = match KIND.get().unwrap_or(self.kind) {
             Allocations::Legacy => Sharing::LegacyIpc,
             Allocations::Expandable => Sharing::None,
         };

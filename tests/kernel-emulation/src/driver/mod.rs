@@ -103,9 +103,10 @@ impl Emulated {
         Ok(())
     }
 
-    /// What memory is allocated as from now on.
-    pub fn set_allocations(&self, kind: Allocations) {
-        self.memory.set_kind(kind);
+    /// What this thread's memory is allocated as from now on. Other threads', whose tests run beside this
+    /// one's, stays as it is.
+    pub fn set_allocations(kind: Allocations) {
+        memory::KIND.set(Some(kind));
     }
 
     /// Reads an image from its file, for [`Driver::load`](crossover_device::driver::Driver::load).
