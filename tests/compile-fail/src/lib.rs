@@ -33,5 +33,3 @@ impl Backend for Straight {
         Ok(Ready { session, capacity })
     }
 }
-
-fn main() {}
