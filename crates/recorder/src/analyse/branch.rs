@@ -113,7 +113,8 @@ fn same_as_before(usual: &Image, one: &Record, other: &Record) -> bool {
     let at_front = !usual.records.contains_key(&(one.number + 1));
     let before = one.number.checked_sub(1).and_then(fingerprint);
     let same = |record: &&Record| {
-        record.fingerprint == one.fingerprint && fingerprint(record.number - 1) == before
+        let alike = record.fingerprint == one.fingerprint && record.site == one.site;
+        alike && record.number > 1 && fingerprint(record.number - 1) == before
     };
     let earlier = usual.records.range(..one.number).rev().map(|(_, record)| record);
     let follower = earlier.into_iter().find(same).map(|record| record.number + 1);

@@ -13,12 +13,12 @@ const CONTEXT: u64 = 3;
 /// Says what all ranks did the last time that the same had gone before.
 pub(super) fn evidence(group: &Group<'_>, difference: &Difference) -> Option<String> {
     let records = &group.images.get(&difference.sides[0][0])?.records;
-    let fingerprint = |number: u64| records.get(&number).map(|record| record.fingerprint);
+    let kind = |number: u64| records.get(&number).map(|r| (r.fingerprint, r.site.as_str()));
     let number = difference.number;
-    let context: Vec<u64> =
-        (1..=CONTEXT).map(|back| fingerprint(number.checked_sub(back)?)).collect::<Option<_>>()?;
+    let context: Vec<_> =
+        (1..=CONTEXT).map(|back| kind(number.checked_sub(back)?)).collect::<Option<_>>()?;
     let same = |at: &u64| {
-        let before = (1..=CONTEXT).map(|back| fingerprint(at.checked_sub(back)?));
+        let before = (1..=CONTEXT).map(|back| kind(at.checked_sub(back)?));
         before.eq(context.iter().copied().map(Some))
     };
     let at = records.range(..number).rev().map(|(at, _)| *at).find(same)?;
