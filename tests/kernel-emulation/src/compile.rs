@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -136,7 +138,7 @@ fn warnings() -> Vec<OsString> {
     [flags.as_slice(), &less].concat()
 }
 
-/// Compiles those of the sources whose objects are not there, two at a time.
+/// Compiles those of the sources whose objects are not there, as many at a time as there are processors.
 fn objects(
     out: &Path,
     headers: &[u8],
@@ -150,23 +152,24 @@ fn objects(
         objects.push(out.join(format!("{:032x}.o", xxh3_128(&input))));
     }
     let missing: Vec<usize> = (0..jobs.len()).filter(|at| !objects[*at].exists()).collect();
-    for pair in missing.chunks(2) {
-        std::thread::scope(|scope| {
-            let running: Vec<_> = (pair.iter())
-                .map(|at| {
-                    let (source, flags) = &jobs[*at];
-                    let mut flags = flags.clone();
-                    flags.extend(["-c".into(), OsString::from(source)]);
-                    let object = &objects[*at];
-                    scope.spawn(move || compile(&flags, object))
-                })
-                .collect();
-            running.into_iter().try_for_each(|one| match one.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-        })?;
-    }
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), CompileError> {
+        while let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (source, flags) = &jobs[*at];
+            let mut flags = flags.clone();
+            flags.extend(["-c".into(), OsString::from(source)]);
+            compile(&flags, &objects[*at])?;
+        }
+        Ok(())
+    };
+    let workers = thread::available_parallelism().map_or(2, usize::from);
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        running.into_iter().try_for_each(|one| match one.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
     Ok(objects)
 }
 

@@ -68,12 +68,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(kind: Allocations) -> Memory {
-        Memory {
-            kind,
-            ranges: Mutex::default(),
-            pages: Mutex::default(),
-            ids: AtomicU64::new(1),
-        }
+        Memory { kind, ranges: Mutex::default(), pages: Mutex::default(), ids: AtomicU64::new(1) }
     }
 
     pub(super) fn alloc(&self, ordinal: u32, bytes: usize) -> Result<u64, DeviceError> {
