@@ -30,7 +30,8 @@ pub fn in_folder(folder: &Path) -> std::io::Result<Found> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| is_named_as_a_ring(path))
+        // Dumps are folders, and some are named alike.
+        .filter(|path| is_named_as_a_ring(path) && !path.is_dir())
         .collect();
     paths.sort();
     Ok(read(paths))
