@@ -148,7 +148,7 @@ fn ruler(page: &mut String, group: &Group, columns: &Columns) {
     let step = |number| {
         group.seen().find_map(|(_, image)| image.records.get(&number).map(|record| record.step))
     };
-    let mut told: Option<(u32, u64)> = None;
+    let (mut before, mut free) = (None, 0);
     for (stretch, x) in &columns.stretches {
         if *x > 0 {
             let _ = write!(page, "<text x=\"{}\" y=\"14\" class=\"dim\">…</text>", x - GAP / 2 - 4);
@@ -163,12 +163,13 @@ fn ruler(page: &mut String, group: &Group, columns: &Columns) {
         if number.is_multiple_of(TICKS) && !first {
             let _ = write!(page, "<text x=\"{x}\" y=\"14\" class=\"dim\">{number}</text>");
         }
-        let Some(step) = step(number) else { continue };
-        let new = told.is_none_or(|(was, at)| was != step && x >= at + STEPS_APART * CELL);
-        if new {
-            told = Some((step, x));
-            let _ = write!(page, "<text x=\"{x}\" y=\"32\" class=\"dim\">step {step}</text>");
+        let step = step(number);
+        // Where it begins or not at all: a step that is too short for its name goes without.
+        if let Some(new) = step.filter(|_| step != before && x >= free) {
+            free = x + STEPS_APART * CELL;
+            let _ = write!(page, "<text x=\"{x}\" y=\"32\" class=\"dim\">step {new}</text>");
         }
+        before = step;
     }
 }
 
