@@ -5,10 +5,10 @@ use crossover_core::bootstrap::ranks_in_words;
 
 use crate::about::Process;
 use crate::diagnosis::{Class, Verdict};
-use crate::image::{Life, Phase};
+use crate::image::Life;
 
 use super::finding::{at, finding};
-use super::group::{Group, issued, outstanding, record_age_ms};
+use super::group::{Group, failed, issued, outstanding};
 use super::{advice, words};
 
 /// One rank of a group waits inside a record for others that have not come to it.
@@ -62,8 +62,7 @@ pub(super) fn elsewhere(groups: &[Group<'_>], verdict: &Verdict) -> Vec<String> 
 fn waits(groups: &[Group<'_>]) -> Vec<Wait> {
     let of_group = |(group, rings): (usize, &Group<'_>)| -> Vec<Wait> {
         let able = |image: &&crate::image::Image| {
-            let open = !matches!(image.progress.phase, Phase::Failed);
-            open && matches!(image.life, Life::Running | Life::Unknown)
+            !failed(image) && matches!(image.life, Life::Running | Life::Unknown)
         };
         let images = rings.images.iter().filter(|(_, image)| able(image));
         let waits = images.filter_map(|(rank, image)| {
@@ -147,9 +146,10 @@ fn describe(groups: &[Group<'_>], circle: &[Wait]) -> Circle {
     verdict.sentence = format!("deadlock over groups {}: {}", names.join(", "), ways.join("; "));
     verdict.evidence = circle.iter().map(|wait| same_process(groups, wait)).collect();
     verdict.advice = advice::deadlock();
-    let ages = circle
-        .iter()
-        .filter_map(|wait| record_age_ms(groups[wait.group].images[&wait.rank], wait.number));
+    let ages = circle.iter().filter_map(|wait| {
+        let group = &groups[wait.group];
+        group.record_age_ms(group.images[&wait.rank], wait.number)
+    });
     verdict.age_ms = ages.min();
     let awaited = |at: usize| {
         let group = circle[at].group;

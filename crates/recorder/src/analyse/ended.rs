@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use crossover_core::bootstrap::ranks_in_words;
 
 use crate::diagnosis::{Class, Verdict};
-use crate::image::Phase;
 
 use super::finding::{at, finding};
-use super::group::{Group, NANOS_PER_MS, issued, last};
+use super::group::{Group, NANOS_PER_MS, failed, issued, last};
 use super::{advice, words};
 
 /// Sentences that are quoted.
@@ -18,7 +17,7 @@ const APART_MS: u64 = 1000;
 
 /// Quotes the ranks that failed.
 pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {
-    let failed = group.images.iter().filter(|(_, image)| image.progress.phase == Phase::Failed);
+    let failed = group.images.iter().filter(|(_, image)| failed(image));
     let mut ranks: Vec<u32> = failed.map(|(rank, _)| *rank).collect();
     // Who came least far failed first.
     let first = *ranks.iter().min_by_key(|rank| (issued(group.images[rank]), **rank))?;

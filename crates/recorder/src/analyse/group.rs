@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnosis::{GroupState, RankState};
-use crate::image::{Image, Phase, Record, What};
+use crate::image::{Image, Life, Phase, Record, What};
 
 use super::words;
 
@@ -36,6 +36,33 @@ impl<'a> Group<'a> {
         self.nodes.get(rank as usize).map_or("an unknown node", String::as_str)
     }
 
+    /// When an image was taken, nanoseconds since 1970. A copy in a file is read long after it was
+    /// made: of those, when any ring of the group moved last.
+    fn taken(&self, image: &Image) -> u64 {
+        match image.life {
+            Life::Unknown => self.images.values().map(|image| activity(image)).max().unwrap_or(0),
+            _ => image.progress.taken,
+        }
+    }
+
+    /// How old the watchdog's last look was, milliseconds. None if there was none.
+    pub(super) fn beat_age_ms(&self, image: &Image) -> Option<u64> {
+        let beat = image.progress.beat;
+        (beat > 0).then(|| self.taken(image).saturating_sub(beat) / NANOS_PER_MS)
+    }
+
+    /// For how long a ring had not moved at all, milliseconds. None without a watchdog.
+    pub(super) fn still_ms(&self, image: &Image) -> Option<u64> {
+        let still = self.taken(image).saturating_sub(activity(image)) / NANOS_PER_MS;
+        (image.progress.beat > 0).then_some(still)
+    }
+
+    /// For how long record `number` had been there when the image was taken, milliseconds.
+    pub(super) fn record_age_ms(&self, image: &Image, number: u64) -> Option<u64> {
+        let record = image.records.get(&number)?;
+        Some(self.taken(image).saturating_sub(record.at) / NANOS_PER_MS)
+    }
+
     /// The group as reports show it.
     pub(super) fn state(&self) -> GroupState {
         let ranks = (0..self.world).map(|rank| self.rank_state(rank)).collect();
@@ -56,7 +83,7 @@ impl<'a> Group<'a> {
             step: progress.step,
             last: image.and_then(last).map(words::record),
             end: progress.end,
-            beat_age_ms: image.and_then(beat_age_ms),
+            beat_age_ms: image.and_then(|image| self.beat_age_ms(image)),
         }
     }
 }
@@ -85,7 +112,7 @@ pub(super) fn chain_at(image: &Image, number: u64) -> Option<u64> {
 }
 
 fn moves(image: &Image) -> bool {
-    image.life == crate::image::Life::Running && image.progress.phase == Phase::Open
+    image.life == Life::Running && image.progress.phase == Phase::Open
 }
 
 /// Peers have to come to it; all else is a note. What is lost may be anything.
@@ -111,16 +138,15 @@ pub(super) fn next_meeting(image: &Image, number: u64) -> Option<u64> {
     (number + 1..=issued(image)).find(|number| meets(image.records.get(number)))
 }
 
-/// How old the watchdog's last look was, milliseconds. None if there was none.
-pub(super) fn beat_age_ms(image: &Image) -> Option<u64> {
-    let progress = &image.progress;
-    (progress.beat > 0).then(|| progress.taken.saturating_sub(progress.beat) / NANOS_PER_MS)
+/// When the ring moved last, nanoseconds since 1970; 0 if it never did.
+pub(super) fn activity(image: &Image) -> u64 {
+    let last = image.records.values().next_back().map_or(0, |record| record.at);
+    last.max(image.progress.beat)
 }
 
-/// For how long record `number` had been there when the image was taken, milliseconds.
-pub(super) fn record_age_ms(image: &Image, number: u64) -> Option<u64> {
-    let record = image.records.get(&number)?;
-    Some(image.progress.taken.saturating_sub(record.at) / NANOS_PER_MS)
+/// Did the group end badly on this rank? It may have closed or dropped it since.
+pub(super) fn failed(image: &Image) -> bool {
+    image.progress.phase == Phase::Failed || image.progress.end.is_some()
 }
 
 /// Of a millisecond.

@@ -7,7 +7,7 @@ use crossover_core::bootstrap::ranks_in_words;
 
 use crate::image::{Image, Life, Phase};
 
-use super::group::{Group, NANOS_PER_MS, issued};
+use super::group::{Group, NANOS_PER_MS, activity, issued};
 
 /// A job's groups, and what is to be said of rings that are not judged.
 pub(super) struct Job<'a> {
@@ -199,12 +199,6 @@ fn lost_records(group: &Group<'_>) -> Vec<String> {
 
 fn node(image: &Image) -> &str {
     image.about.nodes.get(image.about.rank as usize).map_or("", String::as_str)
-}
-
-/// When the ring moved last, nanoseconds since 1970.
-fn activity(image: &Image) -> u64 {
-    let last = image.records.values().next_back().map_or(0, |record| record.at);
-    last.max(image.progress.beat)
 }
 
 /// The oldest moment that the ring tells of.

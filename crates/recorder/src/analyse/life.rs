@@ -6,7 +6,7 @@ use crate::diagnosis::{Class, Verdict};
 use crate::image::{Image, Life, Phase};
 
 use super::finding::{at, finding};
-use super::group::{Group, beat_age_ms, issued, last, outstanding};
+use super::group::{Group, issued, last, outstanding};
 use super::{advice, words};
 
 /// Watchdogs look every 100 ms. Fifty looks missed is no scheduler's doing on a machine that
@@ -14,13 +14,14 @@ use super::{advice, words};
 const FROZEN_MS: u64 = 5000;
 
 /// Which way a rank cannot go on.
-pub(super) fn class(image: &Image) -> Option<Class> {
+pub(super) fn class(group: &Group<'_>, image: &Image) -> Option<Class> {
     let alive = matches!(image.progress.phase, Phase::Open | Phase::Committing | Phase::Closing);
     match image.life {
         _ if !alive => None,
         Life::Gone => Some(Class::CrashedRank),
         Life::Stopped => Some(Class::StoppedRank),
-        Life::Running if beat_age_ms(image)? >= FROZEN_MS => Some(Class::Frozen),
+        // Records without looks are those of a process that could have no watchdog.
+        Life::Running if group.still_ms(image)? >= FROZEN_MS => Some(Class::Frozen),
         Life::Running | Life::Unknown => None,
     }
 }
@@ -29,7 +30,7 @@ pub(super) fn class(image: &Image) -> Option<Class> {
 pub(super) fn verdicts(group: &Group<'_>) -> Vec<Verdict> {
     let classes = [Class::CrashedRank, Class::StoppedRank, Class::Frozen];
     let of_class = |wanted: Class| {
-        let with = group.images.iter().filter(|(_, image)| class(image) == Some(wanted));
+        let with = group.images.iter().filter(|(_, image)| class(group, image) == Some(wanted));
         let ranks: Vec<u32> = with.map(|(rank, _)| *rank).collect();
         (!ranks.is_empty()).then(|| verdict(group, wanted, ranks))
     };
@@ -59,19 +60,20 @@ fn verdict(group: &Group<'_>, class: Class, ranks: Vec<u32>) -> Verdict {
         verdict = at(verdict, record);
     }
     verdict.sentence = format!("in group `{}` {} {is} {what}{seen}", group.tag, named.join(", "));
-    verdict.evidence = images.iter().zip(&ranks).map(|(i, rank)| sign_of_life(*rank, i)).collect();
+    verdict.evidence =
+        images.iter().zip(&ranks).map(|(i, rank)| sign_of_life(group, *rank, i)).collect();
     verdict.evidence.extend(waiting(group, &ranks));
     verdict.advice = advice::life(group, class, &ranks);
-    verdict.age_ms = images.iter().filter_map(|image| beat_age_ms(image)).max();
+    verdict.age_ms = images.iter().filter_map(|image| group.beat_age_ms(image)).max();
     verdict
 }
 
-fn sign_of_life(rank: u32, image: &Image) -> String {
+fn sign_of_life(group: &Group<'_>, rank: u32, image: &Image) -> String {
     let place = match outstanding(image) {
         Some(number) => format!("inside record {number}"),
         None => format!("between calls, after record {}", issued(image)),
     };
-    match beat_age_ms(image) {
+    match group.beat_age_ms(image) {
         Some(age) => format!("rank {rank} was {place}; last sign of life {} ago", words::span(age)),
         None => format!("rank {rank} was {place}"),
     }

@@ -3,13 +3,13 @@
 use crossover_core::bootstrap::ranks_in_words;
 
 use crate::diagnosis::{Branch, Class, Verdict};
-use crate::image::{Image, Phase, Record, What};
+use crate::image::{Image, Record, What};
 
 use super::branch::{self, Parting};
 use super::finding::{at, finding};
-use super::group::Group;
+use super::group::{Group, failed};
 use super::history::Difference;
-use super::{advice, precedent, words};
+use super::{advice, life, precedent, words};
 
 /// Judges a group's first difference. None if it is no cause: a goodbye after an error.
 pub(super) fn verdict(group: &Group<'_>, difference: &Difference) -> Option<Verdict> {
@@ -18,7 +18,7 @@ pub(super) fn verdict(group: &Group<'_>, difference: &Difference) -> Option<Verd
         return Some(before_window(group, difference));
     };
     let goodbye = usual.what == What::Close || odd.what == What::Close;
-    if goodbye && broken(group) {
+    if goodbye && is_aftermath(group, difference) {
         return None;
     }
     let mut verdict = judged(group, difference, parting, usual, odd);
@@ -69,12 +69,16 @@ fn side<'a>(group: &Group<'a>, difference: &Difference, side: usize) -> Option<&
         .or_else(|| images().next())
 }
 
-/// After an error ranks say goodbye at different times.
-fn broken(group: &Group<'_>) -> bool {
-    use crate::image::Life;
+/// Did those say goodbye because of something that had happened before: an error on them, or a
+/// process that was lost?
+fn is_aftermath(group: &Group<'_>, difference: &Difference) -> bool {
+    let closed = |image: &Image| {
+        let record = image.records.get(&difference.number);
+        record.is_some_and(|record| record.what == What::Close)
+    };
     group.images.values().any(|image| {
-        let gone = image.life == Life::Gone && image.progress.phase != Phase::Closed;
-        gone || image.progress.end.is_some() || image.progress.phase == Phase::Failed
+        let lost = life::class(group, image) == Some(Class::CrashedRank);
+        lost || closed(image) && failed(image)
     })
 }
 

@@ -6,15 +6,18 @@ use crate::diagnosis::{Class, Verdict};
 use crate::image::{Image, Phase};
 
 use super::finding::{at, finding};
-use super::group::{Group, front, issued, last, next_meeting, outstanding, record_age_ms};
+use super::group::{Group, failed, front, issued, last, next_meeting, outstanding};
 use super::{advice, life, words};
+
+/// Ten looks of a watchdog missed: worth a word.
+const QUIET_MS: u64 = 1000;
 
 /// Judges a group in which no histories differ. None if nobody waits, or if ranks that are lost or
 /// ended explain it.
 pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {
     let front = group.images.values().map(|image| front(image)).max().unwrap_or(0);
     let behind = |image: &&Image| issued(image) < front;
-    let lost = |image: &&Image| life::class(image).is_some() || has_left(image);
+    let lost = |image: &&Image| life::class(group, image).is_some() || has_left(image);
     let leavers = ranks_where(group, |image| has_left(image) && behind(&image));
     if !leavers.is_empty() {
         return left(group, leavers);
@@ -53,14 +56,11 @@ fn has_left(image: &Image) -> bool {
     matches!(image.progress.phase, Phase::Closed | Phase::Dropped)
 }
 
-fn failed(image: &Image) -> bool {
-    image.progress.phase == Phase::Failed
-}
-
-/// Ranks left without a record of it, and others have come further. After an error that is no
-/// cause.
+/// Ranks left without a record of it, and others have come further. After an error on them, or
+/// beside a lost process, that is no cause.
 fn left(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
-    if group.images.values().any(|image| failed(image)) {
+    let lost = group.images.values().any(|image| life::class(group, image).is_some());
+    if lost || ranks.iter().any(|rank| failed(group.images[rank])) {
         return None;
     }
     let lowest = ranks.iter().map(|rank| issued(group.images[rank])).min()?;
@@ -93,13 +93,14 @@ fn missed(group: &Group<'_>, class: Class, ranks: Vec<u32>, lowest: u64) -> Opti
         verdict = at(verdict, record);
         verdict.expected = Some(words::record(record));
     }
-    verdict.age_ms = images().filter_map(|image| record_age_ms(image, number)).max();
+    verdict.age_ms = images().filter_map(|image| group.record_age_ms(image, number)).max();
     Some(verdict)
 }
 
 fn not_arrived(group: &Group<'_>, lowest: u64) -> Option<Verdict> {
-    let late =
-        |image: &Image| issued(image) == lowest && life::class(image).is_none() && !has_left(image);
+    let late = |image: &Image| {
+        issued(image) == lowest && life::class(group, image).is_none() && !has_left(image)
+    };
     let ranks = ranks_where(group, late);
     // Who failed inside a call did not keep others waiting: others may well have waited for it.
     let failed_inside = |rank: &u32| {
@@ -170,6 +171,10 @@ fn lateness(group: &Group<'_>, rank: u32, verdict: &Verdict) -> Vec<String> {
     if verdict.step.is_some_and(|expected| expected > 0 && step > expected) {
         lines.push(format!("rank {rank} is in step {step} already: it left this call out"));
     }
+    if let Some(still) = group.still_ms(image).filter(|still| *still >= QUIET_MS) {
+        let still = words::span(still);
+        lines.push(format!("rank {rank} gave no sign of life in the last {still}"));
+    }
     if let Some(end) = &image.progress.end {
         lines.push(format!("rank {rank} ended with: {end}"));
     }
@@ -178,7 +183,8 @@ fn lateness(group: &Group<'_>, rank: u32, verdict: &Verdict) -> Vec<String> {
 
 /// All have come, and some have not come back.
 fn transport(group: &Group<'_>) -> Option<Verdict> {
-    let broken = |image: &Image| failed(image) || life::class(image).is_some() || has_left(image);
+    let broken =
+        |image: &Image| failed(image) || life::class(group, image).is_some() || has_left(image);
     let inside = ranks_where(group, |image| outstanding(image).is_some());
     if inside.is_empty() || !group.unseen().is_empty() || group.images.values().any(|i| broken(i)) {
         return None;
@@ -192,7 +198,7 @@ fn transport(group: &Group<'_>) -> Option<Verdict> {
         verdict.expected = Some(words::record(record));
     }
     // It began when the last rank came.
-    verdict.age_ms = group.images.values().filter_map(|i| record_age_ms(i, number)).min();
+    verdict.age_ms = group.images.values().filter_map(|i| group.record_age_ms(i, number)).min();
     let since = verdict.age_ms.map_or_else(String::new, |age| format!(" for {}", words::span(age)));
     let place = record.map_or_else(|| format!("record {number}"), words::place);
     verdict.sentence = format!(

@@ -57,6 +57,10 @@ fn stopped_and_frozen_ranks() {
     let verdict = group.verdict();
     assert_eq!((verdict.class, verdict.ranks), (Class::Frozen, vec![0]));
     assert_eq!(verdict.age_ms, Some(30_000));
+    // Who makes calls is not frozen, though it has no watchdog any more.
+    let last = group.ranks[0].image.records.values_mut().next_back().expect("it made calls");
+    last.at = taken - SECOND;
+    assert_eq!(group.verdict().class, Class::NotArrived);
     // A ring without a watchdog has no beat, which says nothing.
     group.progress(0).beat = 0;
     assert_eq!(group.verdict().class, Class::NotArrived);

@@ -1,7 +1,7 @@
 //! Histories that differ in a record: who, and in what.
 
 use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
-use crossover_recorder::{Branch, Class, Life, What};
+use crossover_recorder::{Branch, Class, Life, Phase, What};
 
 use crate::sim::{Entry, Group, call, fail, note, op, state};
 
@@ -203,8 +203,16 @@ fn a_goodbye_among_calls_is_leaving() {
 fn goodbyes_after_an_error_are_no_cause() {
     let mut group = Group::new("tp", 7, 3);
     group.steps(0..2).part(1, &call(64, ""), &note(What::Close, 0));
-    group.ranks.iter_mut().for_each(|rank| fail(rank, "rank 2 was lost"));
+    // It left by itself, and the others failed for it.
+    [0, 2].iter().for_each(|rank| fail(&mut group.ranks[*rank], "rank 1 was lost"));
+    assert_eq!(group.verdict().class, Class::Left);
+    fail(&mut group.ranks[1], "out of memory");
     assert_eq!(group.verdict().class, Class::Ended);
+    group.ranks[2].image.life = Life::Gone;
+    assert_eq!(group.verdict().class, Class::Ended, "it failed before it ended");
+    let crashed = &mut group.ranks[2].image.progress;
+    (crashed.phase, crashed.end) = (Phase::Open, None);
+    assert_eq!(group.verdict().class, Class::CrashedRank);
 }
 
 #[test]

@@ -61,6 +61,22 @@ fn young_waits_are_no_news() {
 }
 
 #[test]
+fn copies_in_files_are_as_old_as_their_last_sign_of_life() {
+    let mut group = Group::new("tp", 7, 3);
+    begin(group.steps(0..2), &[0, 2]);
+    for rank in &mut group.ranks {
+        rank.image.life = crossover_recorder::Life::Unknown;
+        rank.image.progress.beat = BORN + 20 * SECOND;
+        rank.image.progress.taken = BORN + 86_400 * SECOND;
+    }
+    group.progress(1).beat = BORN + 5 * SECOND;
+    let verdict = group.verdict();
+    assert_eq!((&*verdict.ranks, verdict.age_ms), (&[1][..], Some(19_999)));
+    let quiet = "rank 1 gave no sign of life in the last 15.0 s".to_owned();
+    assert!(verdict.evidence.contains(&quiet), "{:?}", verdict.evidence);
+}
+
+#[test]
 fn all_are_there_and_it_does_not_end() {
     let mut group = Group::new("tp", 7, 3);
     begin(group.steps(0..2), &[0, 1, 2]);
