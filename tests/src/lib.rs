@@ -4,6 +4,7 @@
 pub mod conformance;
 pub mod data;
 pub mod device;
+pub mod engine;
 pub mod groups;
 pub mod mpi;
 pub mod nccl;

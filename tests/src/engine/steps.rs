@@ -1,0 +1,306 @@
+//! The engine's steps.
+
+use std::time::Duration;
+
+use crossover::policy::Settings;
+use crossover::{CallBuffers, CallError, CallSig, CommitError, Communicator, call_exit_code};
+use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
+use crossover_device::error::DeviceError;
+use crossover_device::graph::Graph;
+
+use super::fault::{Change, Faults, Point};
+use super::form::Groups;
+use super::tensors::Tensors;
+use crate::data::Rng;
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// Steps.
+    pub steps: u32,
+    /// Are all-reduce and all-gather captured once, and replayed in each step?
+    pub graphs: bool,
+    /// Now and then a rank sleeps, for so long at most.
+    pub jitter: Duration,
+}
+
+/// How an engine's work came to its end before it was done.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// A call failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A capture could not be ended.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A result is wrong.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+impl Ended {
+    /// As the command line's: 1 wrong, 3 nothing eligible, 4 a peer was lost or late.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Ended::Call(e) => call_exit_code(e),
+            Ended::Commit(e) if e.is_loss() => 4,
+            Ended::Commit(_) | Ended::Device(_) | Ended::Wrong(_) => 1,
+        }
+    }
+}
+
+/// An engine at work.
+pub struct Engine {
+    groups: Groups,
+    tensors: Tensors,
+    faults: Faults,
+    work: Work,
+    graphs: Vec<Graph>,
+}
+
+impl Engine {
+    /// One whose groups are formed.
+    ///
+    /// # Errors
+    ///
+    /// The device has no room for its tensors.
+    pub fn new(
+        groups: Groups,
+        settings: &Settings,
+        local_rank: u32,
+        faults: Faults,
+        work: Work,
+    ) -> Result<Engine, DeviceError> {
+        let tensors = Tensors::new(settings, local_rank)?;
+        Ok(Engine { groups, tensors, faults, work, graphs: Vec::new() })
+    }
+
+    /// All steps, and the goodbye.
+    ///
+    /// # Errors
+    ///
+    /// Something has ended the work.
+    pub fn run(mut self) -> Result<(), Ended> {
+        if self.work.graphs {
+            for graph in 1..=2 {
+                self.capture(graph)?;
+            }
+        }
+        for step in 1..=self.work.steps {
+            if self.step(step)? == Some(Change::Leave) {
+                return Ok(());
+            }
+        }
+        if self.faults.at(Point::Close, 0).is_some() {
+            return Ok(());
+        }
+        if let Some(ep) = &self.groups.ep {
+            ep.close()?;
+        }
+        Ok(self.groups.tp.close()?)
+    }
+
+    /// One step; what comes of it ends the engine if it leaves.
+    fn step(&mut self, step: u32) -> Result<Option<Change>, Ended> {
+        self.sleep(step);
+        let drifts = self.faults.at(Point::State, step);
+        if drifts == Some(Change::Leave) {
+            return Ok(drifts);
+        }
+        // What a scheduler would digest: the requests of the batch.
+        let digest = u64::from(step) * 0x9E37 + u64::from(drifts == Some(Change::Drift));
+        for group in std::iter::once(&self.groups.tp).chain(&self.groups.ep) {
+            group.note_state(step, digest);
+        }
+        if self.work.graphs {
+            self.replay(step)?;
+        } else {
+            let change = self.faults.at(Point::Attn, step);
+            if change == Some(Change::Swap) {
+                self.experts(step)?;
+                self.changed(Point::Attn, step, None)?;
+            } else {
+                self.changed(Point::Attn, step, change)?;
+                self.experts(step)?;
+            }
+            let change = self.faults.at(Point::Logits, step);
+            self.changed(Point::Logits, step, change)?;
+        }
+        let change = self.faults.at(Point::Sampled, step);
+        self.changed(Point::Sampled, step, change)?;
+        Ok(None)
+    }
+
+    fn experts(&mut self, step: u32) -> Result<(), Ended> {
+        if self.groups.ep.is_none() {
+            return Ok(());
+        }
+        let change = self.faults.at(Point::Experts, step);
+        self.changed(Point::Experts, step, change)
+    }
+
+    /// The call of a point, or what is made of it.
+    fn changed(&mut self, point: Point, step: u32, change: Option<Change>) -> Result<(), Ended> {
+        let mut call = self.call(point, 1, Mode::Eager);
+        match change {
+            Some(Change::Skip) => return Ok(()),
+            Some(Change::Size) => call.count += self.world(),
+            Some(Change::Dtype) => call.dtype = Dtype::F16,
+            Some(Change::Reduce) => call.reduce_op = ReduceOp::Max,
+            Some(Change::Root) => call.root = 1,
+            Some(Change::Path) => {
+                self.groups.tp.note_site("dense");
+                call = CallSig { count: 8, ..self.call(Point::Sampled, 1, Mode::Eager) };
+                return self.eager(point, &call);
+            }
+            Some(Change::Extra) => self.checked(point, step, &call)?,
+            _ => {}
+        }
+        self.checked(point, step, &call)
+    }
+
+    fn checked(&mut self, point: Point, step: u32, call: &CallSig<'_>) -> Result<(), Ended> {
+        self.group(point).note_site(point.name());
+        self.tensors.fill(value(self.rank(), step))?;
+        self.eager(point, call)?;
+        self.check(call, step)
+    }
+
+    fn eager(&mut self, point: Point, call: &CallSig<'_>) -> Result<(), Ended> {
+        self.enqueue(point, call)?;
+        self.tensors.wait()?;
+        Ok(self.group(point).check()?)
+    }
+
+    fn enqueue(&mut self, point: Point, call: &CallSig<'_>) -> Result<(), CallError> {
+        let (input, output) = self.tensors.places();
+        let stream = self.tensors.stream().map_or(0, |stream| stream.raw());
+        let buffers = CallBuffers { input, output, stream };
+        // SAFETY: no call has more elements than there is room for, and tensors live until the stream
+        // has been waited for.
+        unsafe { self.group(point).run(call, &buffers) }
+    }
+
+    /// Captures all-reduce and all-gather as a graph of its own.
+    fn capture(&mut self, graph: u32) -> Result<(), Ended> {
+        let change = self.faults.at(Point::Capture, graph);
+        let mut calls = vec![Point::Attn, Point::Logits];
+        if change == Some(Change::Skip) {
+            calls.pop();
+        }
+        let signature = |point: &Point| self.call(*point, graph as usize, Mode::Graph);
+        let signatures: Vec<CallSig<'static>> = calls.iter().map(signature).collect();
+        self.groups.tp.prepare(&signatures)?;
+        let stream = self.tensors.stream().ok_or_else(|| {
+            Ended::Wrong("graphs are captured on a device: set CROSSOVER_DEVICE".to_owned())
+        })?;
+        let (input, output) = match &self.tensors {
+            Tensors::Device { input, output, .. } => (input.address(), output.address()),
+            Tensors::Host { .. } => (0, 0),
+        };
+        let tp = &self.groups.tp;
+        let captured = stream.capture(|| {
+            for (point, call) in calls.iter().zip(&signatures) {
+                tp.note_site(point.name());
+                let buffers = CallBuffers {
+                    input: input as *const u8,
+                    output: output as *mut u8,
+                    stream: stream.raw(),
+                };
+                // SAFETY: as for eager calls; the graph is not replayed after tensors are gone.
+                unsafe { tp.run(call, &buffers) }?;
+            }
+            Ok::<(), Ended>(())
+        })?;
+        self.faults.at(Point::Commit, graph);
+        self.groups.tp.commit()?;
+        self.graphs.push(captured);
+        Ok(())
+    }
+
+    fn replay(&mut self, step: u32) -> Result<(), Ended> {
+        let mut graph = 1 + step % 2;
+        match self.faults.at(Point::Replay, step) {
+            Some(Change::Skip) => return Ok(()),
+            Some(Change::Other) => graph = 3 - graph,
+            Some(Change::Eager) => {
+                let call = self.call(Point::Attn, graph as usize, Mode::Eager);
+                return self.checked(Point::Attn, step, &call);
+            }
+            _ => {}
+        }
+        self.tensors.fill(value(self.rank(), step))?;
+        self.groups.tp.note_site(Point::Replay.name());
+        self.groups.tp.note_replay(graph.into())?;
+        let stream = self.tensors.stream().map_or(0, |stream| stream.raw());
+        self.graphs[graph as usize - 1].replay(stream)?;
+        self.tensors.wait()?;
+        self.groups.tp.check()?;
+        let last = self.call(Point::Logits, graph as usize, Mode::Graph);
+        self.check(&last, step)
+    }
+
+    /// The call that a point makes, so many times as large.
+    fn call(&self, point: Point, times: usize, mode: Mode) -> CallSig<'static> {
+        let world = self.world();
+        let (op, count) = match point {
+            Point::Attn => (Op::AllReduce, 1024),
+            Point::Experts => (Op::AllToAll, 16 * world),
+            Point::Logits => (Op::AllGather, 64),
+            _ => (Op::Broadcast, 4),
+        };
+        let call = self.group(point).signature::<f32>(op, count * times);
+        CallSig { mode, ..call }
+    }
+
+    fn group(&self, point: Point) -> &Communicator {
+        match (point, &self.groups.ep) {
+            (Point::Experts, Some(ep)) => ep,
+            _ => &self.groups.tp,
+        }
+    }
+
+    /// Is the output what it must be?
+    fn check(&self, call: &CallSig<'_>, step: u32) -> Result<(), Ended> {
+        let world = self.world();
+        let of = |rank: usize| value(rank as u32, step);
+        let want: Vec<f32> = match call.op {
+            Op::AllReduce => vec![(0..world).map(of).sum(); call.count],
+            Op::Broadcast => vec![of(call.root as usize); call.count],
+            Op::AllGather => (0..world).flat_map(|rank| vec![of(rank); call.count]).collect(),
+            _ => (0..world).flat_map(|rank| vec![of(rank); call.count / world]).collect(),
+        };
+        let got = self.tensors.read(want.len())?;
+        match got.iter().zip(&want).position(|(got, want)| got != want) {
+            None => Ok(()),
+            Some(at) => Err(Ended::Wrong(format!(
+                "step {step}, {}: element {at} is {}, not {}",
+                call.op, got[at], want[at]
+            ))),
+        }
+    }
+
+    fn sleep(&self, step: u32) {
+        let most = self.work.jitter.as_micros() as u64;
+        let mut rng = Rng::new(u64::from(step), self.rank());
+        if most > 0 && rng.below(40) == 0 {
+            std::thread::sleep(Duration::from_micros(rng.below(most)));
+        }
+    }
+
+    fn rank(&self) -> u32 {
+        self.groups.tp.rank()
+    }
+
+    fn world(&self) -> usize {
+        self.groups.tp.world() as usize
+    }
+}
+
+/// What a rank's input is full of: a small whole number, whose sums are exact.
+fn value(rank: u32, step: u32) -> f32 {
+    (rank + 1 + step % 7) as f32
+}
