@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::analyse::analyse;
 use crate::diagnosis::Diagnosis;
@@ -18,24 +19,49 @@ use crate::text::text;
 /// Dumps that are kept in the folder that nobody chose.
 const KEPT: usize = 16;
 
-/// Says what is the matter, once a rank, and writes the dump, once a node.
-pub(crate) fn report(recorder: &GroupRecorder, images: &[Image], cause: &str) {
+/// Says what is the matter, once a rank, and writes the dump, once a node. `beside` are other groups of
+/// this process, whose rings are among the images.
+pub(crate) fn report(
+    recorder: &GroupRecorder,
+    beside: &[Arc<GroupRecorder>],
+    images: impl FnOnce() -> Vec<Image>,
+    cause: &str,
+) {
+    let mut said = None;
+    recorder.report_once(|| said = written(recorder, beside, &images(), cause));
+    // Whoever waits for the dump does not wait for a log that nobody reads.
+    if let Some(said) = said {
+        let about = recorder.ring().about();
+        let (rank, tag) = (about.rank, &about.tag);
+        tracing::error!(target: "crossover::watch", rank, tag, "{cause}: {said}");
+    }
+}
+
+/// Writes the dump. What is to be said of it.
+fn written(
+    recorder: &GroupRecorder,
+    beside: &[Arc<GroupRecorder>],
+    images: &[Image],
+    cause: &str,
+) -> Option<String> {
     let about = recorder.ring().about();
-    let Some(diagnosis) = analyse(images).pop() else { return };
-    let mine = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
+    let diagnosis = analyse(images).into_iter().find(|found| found.job == about.job)?;
+    let mut verdicts = diagnosis.verdicts.iter();
+    let mine = verdicts.find(|verdict| verdict.group == about.group);
+    let mine = mine.or(diagnosis.verdicts.first());
     let verdict = mine.map_or("no rank is odd as far as rings tell", |verdict| &verdict.sentence);
-    let (rank, tag) = (about.rank, &about.tag);
-    let dump = match write(recorder, images, &diagnosis, cause) {
+    let dump = match write(recorder, beside, images, &diagnosis, cause) {
         Ok(Some(folder)) => format!("; `crossover diagnose {}` says more", folder.display()),
         Ok(None) => String::new(),
         Err(e) => format!("; no dump could be written: {e}"),
     };
-    tracing::error!(target: "crossover::watch", rank, tag, "{cause}: {verdict}{dump}");
+    Some(format!("{verdict}{dump}"))
 }
 
 /// The folder, if dumps are wanted: this rank's, or that of the rank that came first.
 fn write(
     recorder: &GroupRecorder,
+    beside: &[Arc<GroupRecorder>],
     images: &[Image],
     diagnosis: &Diagnosis,
     cause: &str,
@@ -60,6 +86,13 @@ fn write(
         if let Some(bytes) = ring.bytes() {
             let name = format!("{}{ENDING}", ring.about().rank);
             file(&folder, &name, &bytes)?;
+        }
+    }
+    for ring in beside.iter().flat_map(|other| other.rings()).flatten() {
+        let theirs = ring.about();
+        let (tag, group, rank) = (plain(&theirs.tag), theirs.group, theirs.rank);
+        if let Some(bytes) = ring.bytes() {
+            file(&folder, &format!("{tag}.{group:016x}.{rank}{ENDING}"), &bytes)?;
         }
     }
     let said = format!("{cause}\n\n{}", text(diagnosis));

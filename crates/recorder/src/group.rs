@@ -4,8 +4,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use crossover_core::agreement::gather;
@@ -70,7 +70,7 @@ pub struct GroupRecorder {
     is_well: AtomicBool,
     trouble: Mutex<Option<EnqueueError>>,
     /// Has what ended the group been reported here?
-    is_reported: AtomicBool,
+    report: Once,
 }
 
 impl GroupRecorder {
@@ -114,7 +114,7 @@ impl GroupRecorder {
             options,
             is_well: AtomicBool::new(true),
             trouble: Mutex::new(None),
-            is_reported: AtomicBool::new(false),
+            report: Once::new(),
         });
         watch::add(&recorder, group.abort_handle());
         Ok(Some(recorder))
@@ -145,9 +145,10 @@ impl GroupRecorder {
         self.is_well.store(false, Release);
     }
 
-    /// Is this the first to report what ended the group?
-    pub(crate) fn is_first_report(&self) -> bool {
-        !self.is_reported.swap(true, AcqRel)
+    /// Reports what ended the group, if nobody has. Who comes second waits until that is done: a
+    /// process that ended meanwhile would leave half a dump.
+    pub(crate) fn report_once(&self, report: impl FnOnce()) {
+        self.report.call_once(report);
     }
 
     /// The process ends without a goodbye: its peers see that it left, and its ring's name goes.
@@ -195,9 +196,8 @@ impl Recorder for GroupRecorder {
     fn failed(&self, error: &EnqueueError) {
         self.ring.write_end(&error.to_string());
         self.ring.enter(Phase::Failed);
-        if self.is_first_report() {
-            dump::report(self, &self.images(), &format!("the group failed: {error}"));
-        }
+        let cause = format!("the group failed: {error}");
+        dump::report(self, &[], || self.images(), &cause);
     }
 
     fn closed(&self) {

@@ -1,6 +1,7 @@
 //! One look at a group: is it well? What seems wrong is looked at again before it is called so, since
 //! ranks move while they are looked at.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
@@ -72,7 +73,12 @@ impl Look {
     }
 
     /// Looks once. Returns what there is to say or to do.
-    pub(crate) fn at(&mut self, recorder: &GroupRecorder) -> Option<Finding> {
+    /// `all` are this process's groups.
+    pub(crate) fn at(
+        &mut self,
+        recorder: &GroupRecorder,
+        all: &[Arc<GroupRecorder>],
+    ) -> Option<Finding> {
         recorder.ring().beat();
         let mine = recorder.ring().phase();
         if matches!(mine, Phase::Closed | Phase::Failed | Phase::Dropped) {
@@ -92,7 +98,7 @@ impl Look {
             self.suspicion = None;
             return None;
         };
-        self.second_look(suspect, recorder)
+        self.second_look(suspect, recorder, all)
     }
 
     fn suspect(&self, recorder: &GroupRecorder, kind: Kind) -> Option<Suspect> {
@@ -113,11 +119,16 @@ impl Look {
         (is_pending && self.since.elapsed() >= patience).then_some(Suspect::Waits)
     }
 
-    fn second_look(&mut self, suspect: Suspect, recorder: &GroupRecorder) -> Option<Finding> {
+    fn second_look(
+        &mut self,
+        suspect: Suspect,
+        recorder: &GroupRecorder,
+        all: &[Arc<GroupRecorder>],
+    ) -> Option<Finding> {
         let suspicion = match &self.suspicion {
             Some(suspicion) if suspicion.of == suspect => suspicion,
             _ => {
-                let (since, images) = (Instant::now(), recorder.images());
+                let (since, images) = (Instant::now(), suspect.images(recorder, all));
                 self.suspicion = Some(Suspicion { of: suspect, since, images });
                 return None;
             }
@@ -139,7 +150,8 @@ impl Look {
             return None;
         }
         self.told = Some(age);
-        self.is_grave_told |= is_grave;
+        // A wait after that may still become a hang.
+        self.is_grave_told |= is_grave && suspect != Suspect::Differs;
         self.is_difference_told |= suspect == Suspect::Differs;
         let before = suspicion.images.clone();
         Some(Finding { suspect, before, age, is_grave })
@@ -171,26 +183,38 @@ impl Look {
 }
 
 /// Looks a second time, says what it is, and does what was set.
-pub(crate) fn act(recorder: &GroupRecorder, aborts: &AbortHandle, finding: Finding) {
-    let images = recorder.images();
-    let Some(diagnosis) = analyse::analyse_twice(&finding.before, &images).pop() else { return };
-    let group = recorder.ring().about().group;
-    let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == group);
+pub(crate) fn act(
+    recorder: &GroupRecorder,
+    all: &[Arc<GroupRecorder>],
+    aborts: &AbortHandle,
+    finding: Finding,
+) {
+    let images = finding.suspect.images(recorder, all);
+    let about = recorder.ring().about();
+    let found = analyse::analyse_twice(&finding.before, &images);
+    let Some(diagnosis) = found.into_iter().find(|found| found.job == about.job) else { return };
+    let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
+    // A circle of waits is told in one of its groups, and ends them all.
+    let circle = || diagnosis.verdicts.iter().find(|v| v.class == Class::CrossGroupDeadlock);
+    let verdict = verdict.or_else(circle);
     let Some(verdict) = verdict.filter(|verdict| finding.suspect.is_confirmed_by(verdict.class))
     else {
         tracing::debug!(target: "crossover::watch", "a second look found nothing");
         return;
     };
-    let is_drift = verdict.class == Class::StateDrift && verdict.effect.is_none();
-    if !finding.is_grave || is_drift {
+    if !finding.is_grave || is_harmless(verdict, finding.suspect) {
         let advice = verdict.advice.first().map(|advice| format!("; {advice}")).unwrap_or_default();
         let age = finding.age;
         tracing::warn!(target: "crossover::watch", "{} (for {age:.1?}){advice}", verdict.sentence);
         return;
     }
-    if recorder.is_first_report() {
-        dump::report(recorder, &images, "the watchdog");
-    }
+    let beside: &[Arc<GroupRecorder>] = match verdict.class {
+        Class::CrossGroupDeadlock => all,
+        _ => &[],
+    };
+    let beside: Vec<_> =
+        beside.iter().filter(|other| other.ring().about().group != about.group).cloned().collect();
+    dump::report(recorder, &beside, || images, "the watchdog");
     let on_hang = recorder.options().on_hang;
     if on_hang != OnHang::Log {
         recorder.end_with(error(verdict, finding.age));
@@ -200,7 +224,23 @@ pub(crate) fn act(recorder: &GroupRecorder, aborts: &AbortHandle, finding: Findi
     }
 }
 
+/// A drift of state is no more than a word while calls still match. That ranks are a little apart is no
+/// effect of it: a wait that is one becomes a hang.
+fn is_harmless(verdict: &Verdict, suspect: Suspect) -> bool {
+    let effect = verdict.effect.as_ref().map(|effect| effect.class);
+    verdict.class == Class::StateDrift
+        && effect.is_none_or(|effect| effect.is_wait() && suspect == Suspect::Differs)
+}
+
 impl Suspect {
+    /// What there is to look at: for whom a rank waits may be seen in other groups alone.
+    fn images(self, recorder: &GroupRecorder, all: &[Arc<GroupRecorder>]) -> Vec<Image> {
+        match self {
+            Suspect::Waits => all.iter().flat_map(|group| group.images()).collect(),
+            Suspect::Gone | Suspect::Differs => recorder.images(),
+        }
+    }
+
     /// A look from nearer may find another cause, but not none.
     fn is_confirmed_by(self, class: Class) -> bool {
         match self {
@@ -219,9 +259,14 @@ fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
         (Class::CrashedRank | Class::Left, Some(rank)) => {
             EnqueueError::Lost { step, seq, rank: *rank, how: sentence }
         }
-        (Class::NotArrived | Class::StoppedRank | Class::Frozen, Some(_)) => {
-            EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited }
-        }
+        (
+            Class::NotArrived
+            | Class::StoppedRank
+            | Class::Frozen
+            | Class::StuckTransport
+            | Class::CrossGroupDeadlock,
+            Some(_),
+        ) => EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited },
         _ => EnqueueError::Mismatch { seq, what: sentence },
     }
 }

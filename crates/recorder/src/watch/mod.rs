@@ -72,18 +72,21 @@ fn run() {
             watch.by = None;
             return;
         }
+        // Who is awaited in one group may wait in another: a look at one may need them all.
+        let all: Vec<Arc<GroupRecorder>> =
+            watch.groups.iter().filter_map(|group| group.recorder.upgrade()).collect();
         // What was found is acted upon without the lock: a group may be added meanwhile.
         let mut found = Vec::new();
         for group in &mut watch.groups {
             if let Some(recorder) = group.recorder.upgrade()
-                && let Some(finding) = group.look.at(&recorder)
+                && let Some(finding) = group.look.at(&recorder, &all)
             {
                 found.push((recorder, group.aborts.clone(), finding));
             }
         }
         drop(watch);
         for (recorder, aborts, finding) in found {
-            look::act(&recorder, &aborts, finding);
+            look::act(&recorder, &all, &aborts, finding);
         }
     }
 }
