@@ -43,7 +43,11 @@ pub(super) fn parting(
              an empty batch, a cache hit, a time, an exception that was caught"
         ),
     }];
-    if class != Class::StateDrift {
+    let is_noted = group
+        .images
+        .values()
+        .any(|image| image.records.values().any(|record| record.what == What::State));
+    if !is_noted && matches!(class, Class::SizeMismatch | Class::BranchDivergence) {
         lines.push(
             "let the engine note its state each step: the recorder then tells the step at which \
              it drifted"
@@ -60,6 +64,7 @@ fn steps(group: &Group<'_>, difference: &Difference) -> String {
     let now = records.get(&difference.number).map_or(0, |record| record.step);
     let mut earlier = records.range(..=difference.equal).rev().map(|(_, record)| record);
     match earlier.find(|record| record.what == What::State) {
+        Some(before) if before.step == now => format!("in step {now}, since it noted its state"),
         Some(before) => format!("between step {} and {now}", before.step),
         None => format!("before step {now}"),
     }

@@ -121,15 +121,15 @@ fn sentence(
         Class::DecisionDivergence => "decision divergence".to_owned(),
         Class::SizeMismatch => "size mismatch".to_owned(),
         Class::StateDrift => "state drift".to_owned(),
-        Class::Left => "a rank left".to_owned(),
         _ => format!("mismatch of {}", fields.join(" and ")),
     };
     let head = format!("{name} in group `{}`, {place}", group.tag);
     let same_site = records.iter().all(|(_, record)| record.site == usual.site);
-    let text = |record: &Record| match class {
-        Class::DecisionDivergence => words::record(record),
-        _ if same_site => words::what(record),
-        _ => format!("{}{}", words::what(record), words::at_site(&record.site)),
+    let text = |record: &Record| match (class, same_site) {
+        (Class::DecisionDivergence, true) => words::served(record),
+        (Class::DecisionDivergence, false) => words::record(record),
+        (_, true) => words::what(record),
+        (_, false) => format!("{}{}", words::what(record), words::at_site(&record.site)),
     };
     let (odd_ranks, odd) = &records[1];
     let tail = if difference.has_majority() { "" } else { "; neither side is a majority" };
@@ -137,6 +137,13 @@ fn sentence(
     let lone = records.len() == 2;
     let usual_ranks = ranks_in_words(majority);
     match branch {
+        _ if class == Class::Left => format!(
+            "in group `{}` {} closed the group, while {usual_ranks} {} {place}, {}",
+            group.tag,
+            ranks_in_words(&difference.sides[1..].concat()),
+            words::verb(majority, "makes", "make"),
+            words::record(usual),
+        ),
         Some(Branch::Skipped) if lone => format!(
             "{head}: {} skipped {}, which {usual_ranks} {}, and went on with {}{tail}",
             ranks_in_words(odd_ranks),
@@ -175,9 +182,10 @@ fn records<'a>(group: &Group<'a>, difference: &Difference) -> Vec<(Vec<u32>, &'a
 fn evidence(group: &Group<'_>, difference: &Difference) -> Vec<String> {
     let Difference { number, equal, .. } = difference;
     let mut lines = Vec::new();
-    if !difference.is_exact() {
-        let from = equal + 1;
-        lines.push(format!("of records {from} to {} some are lost", number - 1));
+    match equal {
+        _ if difference.is_exact() => {}
+        0 => lines.push(format!("no record before {number} is kept of all sides")),
+        _ => lines.push(format!("of records {} to {} some are lost", equal + 1, number - 1)),
     }
     if *equal > 0 {
         let last = difference.sides[0].iter().find_map(|r| group.images[r].records.get(equal));

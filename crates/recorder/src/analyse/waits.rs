@@ -201,13 +201,18 @@ fn transport(group: &Group<'_>) -> Option<Verdict> {
     verdict.age_ms = group.images.values().filter_map(|i| group.record_age_ms(i, number)).min();
     let since = verdict.age_ms.map_or_else(String::new, |age| format!(" for {}", words::span(age)));
     let place = record.map_or_else(|| format!("record {number}"), words::place);
+    let back = match verdict.ranks.len() == group.images.len() {
+        true => "none has come back".to_owned(),
+        false => {
+            let have = words::verb(&verdict.ranks, "has", "have");
+            format!("{} {have} not come back", ranks_in_words(&verdict.ranks))
+        }
+    };
     verdict.sentence = format!(
-        "in group `{}` all ranks are in {place}{}{}, and {} {} not come back{since}",
+        "in group `{}` all ranks are in {place}{}{}, and {back}{since}",
         group.tag,
         verdict.expected.as_ref().map_or("", |_| ", "),
         verdict.expected.as_deref().unwrap_or(""),
-        ranks_in_words(&verdict.ranks),
-        words::verb(&verdict.ranks, "has", "have"),
     );
     verdict.evidence =
         vec!["all ranks have the same history and have come to this call".to_owned()];

@@ -7,14 +7,13 @@ use crate::image::{Record, What};
 
 /// All of it: "all_reduce sum of 4096 x f32 (16KiB) by ipc/one_shot_push at L31.o_proj".
 pub(super) fn record(record: &Record) -> String {
-    let mut text = what(record);
-    if !record.target.is_empty() {
-        text += &format!(" by {}", record.target);
-    }
-    if !record.site.is_empty() {
-        text += &format!(" at {}", record.site);
-    }
-    text
+    format!("{}{}", served(record), at_site(&record.site))
+}
+
+/// What it is and who served it.
+pub(super) fn served(record: &Record) -> String {
+    let by = if record.target.is_empty() { "" } else { " by " };
+    format!("{}{by}{}", what(record), record.target)
 }
 
 /// What it is, without who served it and where.

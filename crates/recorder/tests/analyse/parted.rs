@@ -36,6 +36,10 @@ fn a_size_mismatch_in_words() {
     assert_eq!(verdict.site.as_deref(), Some("m.rs:88"));
     assert_eq!(verdict.fields, ["count"]);
     assert!(verdict.advice[0].contains("rank 1"), "{:?}", verdict.advice);
+    assert_eq!(verdict.advice.len(), 1, "this engine notes its state already");
+    let mut silent = Group::new("tp", 7, 4);
+    silent.make(&[call(8, "")]).part(1, &call(4096, "m.rs:88"), &call(64, "m.rs:88"));
+    assert!(silent.verdict().advice[1].contains("note its state"));
 }
 
 #[test]
@@ -116,7 +120,9 @@ fn another_algorithm_is_a_decision_and_no_mismatch() {
     let mut group = Group::new("tp", 7, 3);
     let verdict = group.steps(0..2).part(2, &call(64, "L1"), &other).verdict();
     assert_eq!((verdict.class, verdict.ranks), (Class::DecisionDivergence, vec![2]));
-    assert!(verdict.sentence.contains("by host/two_shot"), "{}", verdict.sentence);
+    let told = "rank 2 has all_reduce sum of 64 x f32 (256B) by host/two_shot, ranks 0 and 1 have \
+                all_reduce sum of 64 x f32 (256B) by host/one_shot at L1";
+    assert!(verdict.sentence.ends_with(told), "{}", verdict.sentence);
     // Another size has another algorithm: it is the size that matters.
     let other = Entry { count: 640, ..other };
     let mut group = Group::new("tp", 7, 3);
@@ -191,6 +197,8 @@ fn a_goodbye_among_calls_is_leaving() {
         let mut group = Group::new("tp", 7, world);
         group.steps(0..2).part(odd, &call(64, ""), &note(What::Close, 0));
         let verdict = group.verdict();
+        let told = format!("in group `tp` rank {odd} closed the group, while rank");
+        assert!(verdict.sentence.starts_with(&told), "{}", verdict.sentence);
         assert_eq!((verdict.class, verdict.ranks), (Class::Left, vec![odd as u32]));
     }
     // Where most say goodbye, the one that calls is odd.

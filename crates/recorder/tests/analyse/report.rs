@@ -19,7 +19,6 @@ size_mismatch: size mismatch in group `tp`, call 8 (step 6): rank 1 has all_redu
    histories are equal up to record 8, all_gather of 64 x f32 (256B) by host/one_shot at logits
    policy, backends and version agree
 -> compare what the engine's step gave the call at m.rs:88 on ranks 0 and 1: batch, sequence lengths, padding
--> let the engine note its state each step: the recorder then tells the step at which it drifted
 
 group `tp` (7), 3 ranks
   rank  process   state            records  done  step  last
