@@ -72,22 +72,17 @@ impl Session for IpcSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        let Group { rank, world, own, .. } = &self.group;
-        if !own.board.is_well(*rank) {
-            return Err(self.ended("begin", seq));
-        }
-        let mine = Fingerprint::of(algorithm, call);
-        self.history = mine.after(self.history);
-        let compared = own.board.compare(*rank, *world, seq, &mine, self.history);
-        if let Err(e) = compared {
-            return Err(self.end(e, "begin", seq));
-        }
+        self.compare(&Fingerprint::of(algorithm, call), seq)?;
         if call.mode == Mode::Eager {
             self.keep_order(buffers.stream, seq)?;
         }
         let enqueue = Enqueue { group: &self.group, call, buffers, seq };
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { launch::run(&enqueue, algorithm, params) }
+    }
+
+    fn replay(&mut self, graph: u64, seq: u64) -> Result<(), EnqueueError> {
+        self.compare(&Fingerprint::of_replay(graph), seq)
     }
 
     fn leave_stream(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
@@ -144,6 +139,20 @@ impl Session for IpcSession {
 }
 
 impl IpcSession {
+    /// Is the group well, and do the peers that are there make this call?
+    #[inline]
+    fn compare(&mut self, mine: &Fingerprint, seq: u64) -> Result<(), EnqueueError> {
+        let Group { rank, world, own, .. } = &self.group;
+        if !own.board.is_well(*rank) {
+            return Err(self.ended("begin", seq));
+        }
+        self.history = mine.after(self.history);
+        match own.board.compare(*rank, *world, seq, mine, self.history) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.end(e, "begin", seq)),
+        }
+    }
+
     /// Lets go of peers' memory, of which no kernel of this rank will make use, before the group is
     /// one.
     pub(crate) fn unmap(&mut self) {

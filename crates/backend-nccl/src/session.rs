@@ -37,17 +37,10 @@ impl Session for NcclSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        let ends = &self.shared.ends;
-        if !ends.is_well() {
+        if !self.shared.ends.is_well() {
             return Err(self.ended("begin", seq));
         }
-        let record = Record::of(algorithm, call);
-        self.history = record.after(self.history);
-        if let Some(board) = &ends.board {
-            board
-                .compare(self.shared.maker.rank, seq, &record, self.history)
-                .map_err(|e| self.end(e, "begin", seq))?;
-        }
+        self.compare(&Record::of(algorithm, call), seq)?;
         let eager = call.mode == Mode::Eager;
         if eager {
             self.keep_order(buffers.stream, seq)?;
@@ -77,6 +70,13 @@ impl Session for NcclSession {
             self.shared.last.note(seq, call.op);
         }
         Ok(())
+    }
+
+    fn replay(&mut self, graph: u64, seq: u64) -> Result<(), EnqueueError> {
+        match self.shared.ends.is_well() {
+            true => self.compare(&Record::of_replay(graph), seq),
+            false => Err(self.ended("begin", seq)),
+        }
     }
 
     fn leave_stream(&mut self, stream: u64, _: u64) -> Result<(), EnqueueError> {
@@ -147,6 +147,16 @@ impl Session for NcclSession {
 }
 
 impl NcclSession {
+    /// On one node: do the peers that are there make this call?
+    fn compare(&mut self, record: &Record, seq: u64) -> Result<(), EnqueueError> {
+        self.history = record.after(self.history);
+        let compared = match &self.shared.ends.board {
+            Some(board) => board.compare(self.shared.maker.rank, seq, record, self.history),
+            None => Ok(()),
+        };
+        compared.map_err(|e| self.end(e, "begin", seq))
+    }
+
     /// Calls of one communicator run one after the other, whatever streams they are in: the library
     /// demands it, and the windows are shared. Captured calls are ordered by their graph, and a
     /// graph's replays by whoever replays it.

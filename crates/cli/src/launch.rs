@@ -8,6 +8,7 @@ use crossover_bootstrap::launcher::{Bind, Ending, Job, LauncherError, Outcome, O
 
 use crate::failure::Failure;
 use crate::group::Formation;
+use crate::out;
 
 /// Start a command as N ranks on this node, each told its place by CROSSOVER_* variables
 #[derive(clap::Args)]
@@ -62,20 +63,35 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Processors::None => Bind::Nowhere,
     });
     let job = job.threads(Formation::from_env(&[]).map_or(1, |formation| formation.threads()));
-    let Outcome { code, failure } = job.run()?;
+    let Outcome { code, failure, .. } = see_through(job)?;
     failure.map_or(Ok(()), |failure| Err(Failure::with_code(code, failure.to_string())))
 }
 
 /// Starts a job whose ranks report their own failures: what it adds is how a rank ended that
 /// could not.
 pub(crate) fn run_own(job: Job) -> Result<(), Failure> {
-    match job.run()?.failure {
+    match see_through(job)?.failure {
         None => Ok(()),
         Some(failure) => Err(match failure.how {
             Ending::Code(code) => Failure::silent(code),
             Ending::Signal(_) => Failure::lost(failure.to_string()),
         }),
     }
+}
+
+/// Runs a job to its end, and reads what ranks have left that could not tell why they ended.
+fn see_through(job: Job) -> Result<Outcome, Failure> {
+    let outcome = job.run()?;
+    let settings = Formation::from_env(&[]).and_then(|formation| formation.settings());
+    if let Ok(settings) = settings
+        && let Some(rings) = &settings.recording.rings
+    {
+        let dumps = crossover::dumps(&settings.recording.dumps);
+        for (folder, verdict) in crossover_recorder::after(&outcome.job, rings, &dumps) {
+            out::note(&format!("{verdict}; `crossover diagnose {}` says more", folder.display()));
+        }
+    }
+    Ok(outcome)
 }
 
 impl From<LauncherError> for Failure {

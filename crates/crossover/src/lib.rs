@@ -33,3 +33,4 @@ pub use crossover_policy as policy;
 pub use crossover_recorder as recorder;
 pub use error::{Error, call_exit_code};
 pub use host::report;
+pub use recorded::dumps;

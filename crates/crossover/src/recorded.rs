@@ -26,11 +26,7 @@ pub(crate) fn recorded(
     let set = &settings.recording;
     let options = Options {
         rings: set.rings.clone(),
-        dumps: match &set.dumps {
-            DumpFolder::None => Dumps::None,
-            DumpFolder::Temporary(folder) => Dumps::Temporary(folder.clone()),
-            DumpFolder::In(folder) => Dumps::In(folder.clone()),
-        },
+        dumps: dumps(&set.dumps),
         on_hang: set.on_hang,
         warn_after: set.hang_warning,
         hang_after: set.hang_timeout.unwrap_or_else(|| settings.group("").backends.call_deadline),
@@ -39,4 +35,13 @@ pub(crate) fn recorded(
         Some(recorder) => group.with_recorder(recorder),
         None => group,
     })
+}
+
+/// Where dumps go by the settings.
+pub fn dumps(set: &DumpFolder) -> Dumps {
+    match set {
+        DumpFolder::None => Dumps::None,
+        DumpFolder::Temporary(folder) => Dumps::Temporary(folder.clone()),
+        DumpFolder::In(folder) => Dumps::In(folder.clone()),
+    }
 }

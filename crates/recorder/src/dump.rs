@@ -14,6 +14,7 @@ use crate::find::ENDING;
 use crate::group::{Dumps, GroupRecorder};
 use crate::image::Image;
 use crate::place::{PREFIX, plain};
+use crate::reader::Reader;
 use crate::text::text;
 
 /// Dumps that are kept in the folder that nobody chose.
@@ -50,7 +51,10 @@ fn written(
     let mine = verdicts.find(|verdict| verdict.group == about.group);
     let mine = mine.or(diagnosis.verdicts.first());
     let verdict = mine.map_or("no rank is odd as far as rings tell", |verdict| &verdict.sentence);
-    let dump = match write(recorder, beside, images, &diagnosis, cause) {
+    // The own group's first: the dump is called after it.
+    let groups = std::iter::once(recorder.rings()).chain(beside.iter().map(|other| other.rings()));
+    let rings: Vec<&Reader> = groups.flatten().flatten().collect();
+    let dump = match write(&recorder.options().dumps, &rings, images, &diagnosis, cause) {
         Ok(Some(folder)) => format!("; `crossover diagnose {}` says more", folder.display()),
         Ok(None) => String::new(),
         Err(e) => format!("; no dump could be written: {e}"),
@@ -58,15 +62,16 @@ fn written(
     Some(format!("{verdict}{dump}"))
 }
 
-/// The folder, if dumps are wanted: this rank's, or that of the rank that came first.
-fn write(
-    recorder: &GroupRecorder,
-    beside: &[Arc<GroupRecorder>],
+/// The folder, if dumps are wanted: this process's, or that of the one that came first. It is called after the
+/// first ring's group.
+pub(crate) fn write(
+    dumps: &Dumps,
+    rings: &[&Reader],
     images: &[Image],
     diagnosis: &Diagnosis,
     cause: &str,
 ) -> io::Result<Option<PathBuf>> {
-    let root = match &recorder.options().dumps {
+    let root = match dumps {
         Dumps::None => return Ok(None),
         Dumps::In(folder) => {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -74,7 +79,7 @@ fn write(
         }
         Dumps::Temporary(folder) => own_folder(folder)?,
     };
-    let about = recorder.ring().about();
+    let Some(about) = rings.first().map(|ring| ring.about()) else { return Ok(None) };
     let (job, tag) = (plain(&about.job), plain(&about.tag));
     let folder = root.join(format!("{PREFIX}{job}.{tag}.{:016x}", about.group));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -82,17 +87,15 @@ fn write(
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
         Err(e) => return Err(e),
     }
-    for ring in recorder.rings().iter().flatten() {
-        if let Some(bytes) = ring.bytes() {
-            let name = format!("{}{ENDING}", ring.about().rank);
-            file(&folder, &name, &bytes)?;
-        }
-    }
-    for ring in beside.iter().flat_map(|other| other.rings()).flatten() {
+    for ring in rings {
         let theirs = ring.about();
         let (tag, group, rank) = (plain(&theirs.tag), theirs.group, theirs.rank);
+        let name = match group == about.group {
+            true => format!("{rank}{ENDING}"),
+            false => format!("{tag}.{group:016x}.{rank}{ENDING}"),
+        };
         if let Some(bytes) = ring.bytes() {
-            file(&folder, &format!("{tag}.{group:016x}.{rank}{ENDING}"), &bytes)?;
+            file(&folder, &name, &bytes)?;
         }
     }
     let said = format!("{cause}\n\n{}", text(diagnosis));
@@ -100,7 +103,7 @@ fn write(
     let json = serde_json::to_vec_pretty(diagnosis).map_err(io::Error::other)?;
     file(&folder, "verdict.json", &json)?;
     file(&folder, "timeline.html", timeline(images, diagnosis).as_bytes())?;
-    if matches!(recorder.options().dumps, Dumps::Temporary(_)) {
+    if matches!(dumps, Dumps::Temporary(_)) {
         remove_oldest(&root);
     }
     Ok(Some(folder))

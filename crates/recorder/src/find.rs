@@ -51,7 +51,7 @@ pub fn jobs(folder: &Path) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// Removes the rings of a job whose owners are gone, for who has started its ranks.
+/// Removes the rings of a job whose owners are gone: nobody reads them any more.
 pub fn sweep(job: &str, folder: &Path) {
     let begins = format!("{PREFIX}{}.", plain(job));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -89,6 +89,15 @@ fn remove_if(path: &Path, also: impl FnOnce(&Reader) -> bool) {
     {
         let _ = fs::remove_file(path);
     }
+}
+
+/// The named rings of a job.
+pub(crate) fn readers(job: &str, folder: &Path) -> Vec<Reader> {
+    let begins = format!("{PREFIX}{}.", plain(job));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|e| e.file_name().to_string_lossy().starts_with(&begins));
+    let readers = named.filter_map(|entry| Reader::open(&entry.path()).ok());
+    readers.filter(|reader| reader.about().job == job).collect()
 }
 
 fn everything(folder: &Path) -> Found {

@@ -60,6 +60,32 @@ pub fn different_calls_end_alike(stand: &Stand, target: &Target) {
     }
 }
 
+/// Ranks that are about to replay different graphs, or of which one makes a call instead, learn so
+/// before their kernels meet.
+pub fn other_graphs_end_alike(stand: &Stand, target: &Target) {
+    for instead in ["another graph", "a call"] {
+        for world in stand.worlds(&[3]) {
+            stand.run(world, &stand.plan(target), |rank| {
+                some_call(target, 1).check(rank);
+                rank.comm().note_replay(7).expect("all replay this one");
+                rank.meet("all have replayed");
+                let made = match (rank.number(), instead) {
+                    (1, "a call") => outcome(rank, &some_call(target, 2)),
+                    (1, _) => rank.comm().note_replay(8),
+                    _ => rank.comm().note_replay(7),
+                };
+                // Whoever comes first has nobody to differ from, and is told by what it does next.
+                rank.meet("all have said what they do");
+                let error = made.and_then(|()| rank.comm().check()).expect_err("they differ");
+                let all = rank.meet(&error.to_string());
+                assert!(all.iter().all(|e| *e == all[0]), "{instead}: {all:#?}");
+                let names = all[0].contains("the replay of graph 7") && all[0].contains("rank 1");
+                assert!(names, "{instead}: {}", all[0]);
+            });
+        }
+    }
+}
+
 /// A rank that is far ahead when another makes a different call, of as many bytes: it is seen all
 /// the same, before the host is told that results are right.
 pub fn a_different_call_far_behind_is_seen(stand: &Stand, target: &Target) {

@@ -42,7 +42,7 @@ macro_rules! device_conformance {
                 every_dtype_and_reduce_op, sizes_around_every_room, every_world,
                 misaligned_tensors, in_place, counts_per_rank, every_bit, calls_back_to_back,
                 lagging_ranks, a_consumer_reads_at_once, two_streams_by_turns, streams_that_go, several_groups_at_once,
-                empty_calls_advance_together, different_calls_end_alike,
+                empty_calls_advance_together, different_calls_end_alike, other_graphs_end_alike,
                 a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
                 a_dropped_rank_is_named,
                 a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,

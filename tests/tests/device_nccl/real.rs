@@ -25,7 +25,7 @@ suites! {
         every_stated_dtype_and_reduce_op, a_large_exchange_in_place, sizes_around_every_room,
         every_world, misaligned_tensors, misaligned_reductions, in_place, counts_per_rank,
         calls_back_to_back, lagging_ranks, two_streams_by_turns, streams_that_go, empty_calls_advance_together,
-        different_calls_end_alike, a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
+        different_calls_end_alike, other_graphs_end_alike, a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
         a_dropped_rank_is_named, a_rank_that_never_comes_is_named,
         graphs_of_odd_numbers_of_calls, graphs_of_any_memory, two_graphs_by_turns,
         unequal_captures_are_refused, a_capture_that_failed_is_forgotten,

@@ -16,6 +16,9 @@ use crate::eligibility::DESCRIPTOR;
 /// compared by the next that is kept: tags are of all calls so far.
 const KEPT: usize = 64;
 
+/// What stands for the replay of a graph where ops stand.
+const REPLAY: u64 = 0xFE;
+
 /// A rank's latest calls.
 #[repr(C)]
 pub(super) struct Ring([Entry; KEPT]);
@@ -59,6 +62,11 @@ impl Fingerprint {
         }
     }
 
+    /// Of a replay of the graph that the engine knows by this.
+    pub(crate) fn of_replay(graph: u64) -> Fingerprint {
+        Fingerprint { kind: REPLAY << (8 * 5), count: graph, split: 0 }
+    }
+
     /// The digest of a rank's calls up to this one, from that of those before.
     pub(crate) fn after(&self, before: u64) -> u64 {
         [self.kind, self.count, self.split].iter().fold(before, |all, word| {
@@ -70,6 +78,9 @@ impl Fingerprint {
     fn in_words(&self) -> String {
         let field = |nth: u32| (self.kind >> (8 * (5 - nth)) & 0xFF) as usize;
         let word = |names: &[&'static str], nth| names.get(field(nth)).copied().unwrap_or("?");
+        if field(0) as u64 == REPLAY {
+            return format!("the replay of graph {}", self.count);
+        }
         let algorithm = DESCRIPTOR.algorithms.get(field(4)).map_or("?", |a| a.name);
         let parts = if self.split == 0 { "" } else { ", with counts per rank" };
         format!(

@@ -19,6 +19,8 @@ pub(crate) struct Record {
 /// Bits of the root, below the fields of 8 bits.
 const ROOT: u32 = 24;
 const FIELDS: u32 = 5;
+/// What stands for the replay of a graph where ops stand.
+const REPLAY: u64 = 0xFE;
 
 impl Record {
     pub(crate) fn of(algorithm: usize, call: &CallSig<'_>) -> Record {
@@ -42,6 +44,11 @@ impl Record {
         }
     }
 
+    /// Of a replay of the graph that the engine knows by this.
+    pub(crate) fn of_replay(graph: u64) -> Record {
+        Record { kind: REPLAY << (8 * (FIELDS - 1)) << ROOT, count: graph, split: 0 }
+    }
+
     /// The digest of a rank's calls up to this one, from that of those before.
     pub(crate) fn after(&self, before: u64) -> u64 {
         [self.kind, self.count, self.split].into_iter().fold(before, mixed)
@@ -57,6 +64,9 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = |nth: u32| (self.kind >> (ROOT + 8 * (FIELDS - 1 - nth)) & 0xFF) as usize;
         let word = |names: &[&'static str], nth| names.get(field(nth)).copied().unwrap_or("?");
+        if field(0) as u64 == REPLAY {
+            return write!(f, "the replay of graph {}", self.count);
+        }
         let algorithm = DESCRIPTOR.algorithms.get(field(4));
         write!(
             f,

@@ -55,6 +55,8 @@ pub struct Outcome {
     pub code: u8,
     /// Which rank failed first.
     pub failure: Option<RankFailure>,
+    /// The job's name, which its ranks were told.
+    pub job: String,
 }
 
 /// The first rank that failed.
@@ -179,7 +181,7 @@ impl Job {
         let failure = running.supervise(&signals, self.grace);
         readers.finish();
         let code = failure.as_ref().map_or(0, |failure| failure.how.code());
-        Ok(Outcome { code, failure })
+        Ok(Outcome { code, failure, job: directory.job().to_owned() })
     }
 }
 
