@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crossover_device::driver::{Description, Driver};
+use crossover_device::driver::{Description, Driver, Vendor};
 use crossover_device::topology::visible::{self, Visible};
 use crossover_device::topology::{kfd, nvml};
 
@@ -25,6 +25,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// Whose devices they are.
+    pub(super) fn vendor(&self) -> Vendor {
+        if self.name == "hip" { Vendor::Hip } else { Vendor::Cuda }
+    }
+
     pub(super) fn uuids(&self) -> Vec<String> {
         self.devices.iter().map(|device| device.uuid.clone()).collect()
     }

@@ -32,7 +32,7 @@ fn of_state(state: &GpuState) -> Vec<Finding> {
     let clock = |name: &str, clock: Option<Clock>| {
         clock.map(|Clock { now, most }| format!("{name} {now} of {most} MHz"))
     };
-    let slow = state.slowed_by.iter().map(|why| why.in_words()).collect::<Vec<_>>().join(", ");
+    let slow = state.slowed_by.iter().map(|why| why.in_words()).collect::<Vec<_>>().join(" and ");
     let words = [
         clock("multiprocessors at", state.processor_clock),
         clock("memory at", state.memory_clock),
@@ -200,7 +200,7 @@ mod tests {
         let told = of_state(&ill);
         let verdicts: Vec<Verdict> = told.iter().map(|finding| finding.verdict).collect();
         assert_eq!(verdicts, [Verdict::Warn, Verdict::Warn, Verdict::Fail]);
-        let slow = "slowed by its limit of power, the hardware, which halves its clock (heat)";
+        let slow = "slowed by its limit of power and the hardware, which halves its clock (heat)";
         assert!(told[0].found.contains(slow), "{}", told[0].found);
         assert!(told[1].found.contains("3 errors of its memory"), "{}", told[1].found);
         let exclusive = of_state(&GpuState { shared: Some(Sharing::OneProcess), ..well() });

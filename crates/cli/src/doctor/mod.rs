@@ -25,6 +25,8 @@ mod report;
 mod root;
 mod shared_memory;
 mod software;
+#[cfg(test)]
+mod stub;
 mod trial;
 mod xid;
 
@@ -78,7 +80,7 @@ fn examine() -> Report {
     }
     report.add("devices", xid::examine());
     let of_vendors: Vec<_> =
-        shown.iter().map(|vendor| (vendor.driver.vendor(), vendor.devices.as_slice())).collect();
+        shown.iter().map(|vendor| (vendor.vendor(), vendor.devices.as_slice())).collect();
     report.add("devices", kernels::examine(kernels::named(settings).as_deref(), &of_vendors));
 
     let pci = shown.iter().flat_map(|vendor| &vendor.devices).map(|device| device.pci.parse());
@@ -98,7 +100,7 @@ fn examine() -> Report {
 
     report.add("groups", shared_memory::examine(settings));
     report.add("groups", trial::examine(settings));
-    let (groups, found) = groups::examine(&reached, settings, &platform, ranks);
+    let (groups, found) = groups::examine(&reached, settings, &platform, ranks, &variable);
     report.add("groups", found);
     report.topology = reached.into_iter().map(|(_, of_vendor)| of_vendor).collect();
     report.groups = groups;

@@ -80,7 +80,7 @@ impl Report {
         Ok(out.flush()?)
     }
 
-    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+    pub(super) fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         let mut section = "";
         for placed in &self.findings {
             if placed.section != section {
