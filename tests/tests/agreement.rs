@@ -406,12 +406,13 @@ fn a_rank_that_never_comes_is_named_by_all_others() {
         let plan = Plan::forcing("host");
         let formed =
             Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings);
-        assert!(start.elapsed() < deadline * 3, "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
         Some(formed.expect_err("rank 3 is missing"))
     });
     for error in errors.into_iter().flatten() {
         assert!(matches!(error, FormError::ControlPlane(_)), "{error}");
-        assert!(error.to_string().contains("rank 3"), "{error}");
+        // Before rank 3 has gone, or it would be said to be lost.
+        assert!(error.to_string().contains("still waiting for rank 3 after "), "{error}");
     }
 }
 

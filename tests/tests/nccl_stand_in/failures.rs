@@ -10,8 +10,8 @@ use crossover_nccl_sys::layout::{
 
 use super::group::{Bench, Rank, ok, until};
 
-/// A wait that an abort has to end.
-const SOON: Duration = Duration::from_secs(1);
+/// A wait that an abort has to end, which else nothing does; on a slow machine too.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Aborts from another thread while `wait` waits.
 fn abort_during(rank: &Rank<'_>, wait: impl FnOnce()) {
