@@ -6,7 +6,7 @@ use crate::diagnosis::{Class, Verdict};
 use crate::image::{Image, Life, Phase};
 
 use super::finding::{at, finding};
-use super::group::{Group, issued, last, outstanding};
+use super::group::{Group, failed, issued, last, outstanding};
 use super::{advice, words};
 
 /// Watchdogs look every 100 ms. Fifty looks missed is no scheduler's doing on a machine that
@@ -79,12 +79,17 @@ fn sign_of_life(group: &Group<'_>, rank: u32, image: &Image) -> String {
     }
 }
 
-/// Who waits beside those ranks.
-fn waiting(group: &Group<'_>, except: &[u32]) -> Option<String> {
-    let waits = |(rank, image): (&u32, &&Image)| {
-        (!except.contains(rank) && outstanding(image).is_some()).then_some(*rank)
+/// Who else is in a call, and waits there or has given up.
+fn waiting(group: &Group<'_>, except: &[u32]) -> Vec<String> {
+    let inside = |gave_up: bool| -> Vec<u32> {
+        let others = group.images.iter().filter(|(rank, _)| !except.contains(rank));
+        let inside = others.filter(|(_, i)| outstanding(i).is_some() && failed(i) == gave_up);
+        inside.map(|(rank, _)| *rank).collect()
     };
-    let ranks: Vec<u32> = group.images.iter().filter_map(waits).collect();
-    let waits = words::verb(&ranks, "waits", "wait");
-    (!ranks.is_empty()).then(|| format!("{} {waits} in calls", ranks_in_words(&ranks)))
+    let (waiting, failed) = (inside(false), inside(true));
+    let told = |ranks: &[u32], verb: &str| {
+        (!ranks.is_empty()).then(|| format!("{} {verb} in calls", ranks_in_words(ranks)))
+    };
+    let waits = words::verb(&waiting, "waits", "wait");
+    [told(&waiting, waits), told(&failed, "failed")].into_iter().flatten().collect()
 }

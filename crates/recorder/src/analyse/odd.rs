@@ -230,7 +230,8 @@ fn before_window(group: &Group<'_>, difference: &Difference) -> Verdict {
         _ => format!("since some record after {equal}, which is lost"),
     };
     verdict.sentence = format!(
-        "history in group `{}` differs {since}: at record {number} {} {} another past than {}{tail}",
+        "history in group `{}` differs {since}: at record {number} {} {} another past than \
+         {}{tail}",
         group.tag,
         ranks_in_words(&odd),
         words::verb(&odd, "has", "have"),

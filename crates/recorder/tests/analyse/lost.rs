@@ -41,6 +41,7 @@ fn peers_that_failed_because_of_it_are_not_blamed() {
     }
     let verdict = group.verdict();
     assert_eq!((verdict.class, verdict.ranks), (Class::CrashedRank, vec![2]));
+    assert!(verdict.evidence.contains(&"ranks 0, 1 and 3 failed in calls".to_owned()));
 }
 
 #[test]

@@ -102,11 +102,18 @@ proptest! {
     #[test]
     fn any_rings_at_all_are_survived(
         rings in prop::collection::vec(
-            (prop::collection::vec(entry(), 0..12), 0..3_u64, 0..4_u32, 0..20_u64, 0..20_u64, 0..6_usize),
+            (
+                prop::collection::vec(entry(), 0..12),
+                0..3_u64,
+                0..4_u32,
+                (0..20_u64, 0..20_u64),
+                0..6_usize,
+            ),
             0..8,
         ),
     ) {
-        let images: Vec<_> = rings.into_iter().map(|(entries, number, rank, issued, finished, phase)| {
+        let images: Vec<_> = rings.into_iter().map(|(entries, number, rank, far, phase)| {
+            let (issued, finished) = far;
             let mut ring = Group::new("tp", number, 4).ranks.remove(rank as usize);
             entries.iter().for_each(|entry| ring.make(entry));
             ring.image.progress.issued = issued;
