@@ -61,7 +61,8 @@ fn of_processors(allowed: usize, ranks: Option<u32>, found: String) -> Finding {
         return Finding::ok("processors", found);
     }
     // Ranks are seldom bound apart before they start: the mask may be this rank's own.
-    let of_all = ranks.map(|ranks| format!(" for {ranks} ranks, unless they are this one's own"));
+    let of_all =
+        ranks.map(|ranks| format!("; {ranks} ranks share them, if they are not this one's own"));
     let found = format!("{found}{}", of_all.unwrap_or_default());
     let advice = "ranks that share a processor take turns, which costs a scheduler's time slice \
                   each: allow as many processors as ranks (taskset, cpuset)";
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(of(1, None).verdict, Verdict::Warn);
         assert_eq!(of(8, Some(8)).verdict, Verdict::Ok);
         let told = of(4, Some(8));
-        let want = "4 allowed for 8 ranks, unless they are this one's own";
+        let want = "4 allowed; 8 ranks share them, if they are not this one's own";
         assert_eq!((told.verdict, told.found.as_str()), (Verdict::Warn, want));
         assert_eq!(of(1, Some(1)).verdict, Verdict::Ok);
     }
