@@ -5,6 +5,7 @@
 //! (the two streams), [`words`] (vocabularies as option values) and [`group`] (forming a group).
 
 mod backends;
+mod diagnose;
 mod doctor;
 mod explain;
 mod failure;
@@ -31,6 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Backends(backends::Args),
+    Diagnose(diagnose::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
     Launch(launch::Args),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     logging::init();
     let done = match command {
         Command::Backends(args) => backends::run(&args),
+        Command::Diagnose(args) => diagnose::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Launch(args) => launch::run(args),

@@ -4,7 +4,11 @@
 //!
 //! `TRYCMD=overwrite cargo test -p crossover-cli` writes them anew: read the difference.
 
+mod rings;
+
 use std::path::Path;
+
+use rings::{Call, Ranks, STEP};
 
 #[test]
 fn transcripts() {
@@ -13,12 +17,36 @@ fn transcripts() {
     let program = Path::new(env!("CARGO_BIN_EXE_crossover"));
     let program_folder = program.parent().expect("a program lies in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
+    let rings = tempfile::tempdir().expect("a folder");
+    let _alive = jobs(rings.path());
     trycmd::TestCases::new()
         .case(format!("{folder}/*.md"))
         .case(guide)
         // A launched rank may be this program as well.
         .env("PATH", format!("{program_folder}:{path}"))
+        .env("CROSSOVER_RECORD_DIR", rings.path().display().to_string())
         .run();
+}
+
+/// What `diagnose.md` is about.
+fn jobs(folder: &Path) -> Vec<Ranks> {
+    let job = |name: &str, number| {
+        let mut ranks = Ranks::new(folder, name, number, 4);
+        ranks.steps(0..6);
+        ranks
+    };
+    let mut jobs = [job("well", 1), job("odd-size", 2), job("drift", 3), job("crash", 4)];
+    let [_, odd_size, drift, crash] = &mut jobs;
+    for rank in 0..4 {
+        let odd = Call { count: 64, ..STEP[0] };
+        odd_size.begin(rank, if rank == 2 { odd } else { STEP[0] });
+        drift.note(rank, 6, if rank == 1 { 0x9F } else { 0x3C });
+        let odd = Call { op: crossover_core::call::Op::AllGather, ..STEP[0] };
+        drift.begin(rank, if rank == 1 { odd } else { STEP[0] });
+        crash.begin(rank, STEP[0]);
+    }
+    crash.lose(3);
+    jobs.into()
 }
 
 /// What README's first screen shows of `explain` is what the program says today.

@@ -1,0 +1,69 @@
+//! A dump is about the moment at which it was written: who lived then, and how long ranks had
+//! waited by then.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crossover_recorder::{Found, Image, Life};
+use serde_json::Value;
+
+/// What the watchdog writes beside the rings: what it knew and rings do not tell.
+const VERDICT: &str = "verdict.json";
+
+/// Sets a dump's images to the time of the dump. Other images stay as they are.
+pub(super) fn as_it_was(folder: &Path, mut found: Found) -> Found {
+    let written = written(&found.images);
+    let lives = lives(folder);
+    for image in found.images.iter_mut().filter(|image| is_copy(image)) {
+        let (group, rank) = (image.about.group, image.about.rank);
+        if let Some(life) = lives.get(&(group, rank)) {
+            image.life = *life;
+        }
+        image.progress.taken = written.get(&group).copied().unwrap_or(image.progress.taken);
+    }
+    found
+}
+
+fn is_copy(image: &Image) -> bool {
+    image.life == Life::Unknown
+}
+
+/// By group, the last sign of life of any rank: one of them wrote the dump, and its watchdog looks
+/// ten times a second. The file's own time is that of its last copy.
+fn written(images: &[Image]) -> BTreeMap<u64, u64> {
+    let mut written = BTreeMap::new();
+    for image in images.iter().filter(|image| is_copy(image)) {
+        let recorded = image.records.values().map(|record| record.at).max().unwrap_or(0);
+        let sign = image.progress.beat.max(recorded);
+        let latest = written.entry(image.about.group).or_insert(sign);
+        *latest = sign.max(*latest);
+    }
+    written
+}
+
+/// By group and rank, who lived. Nothing where the verdict is missing or no longer makes sense.
+fn lives(folder: &Path) -> BTreeMap<(u64, u32), Life> {
+    let told = std::fs::read(folder.join(VERDICT)).unwrap_or_default();
+    let told: Value = serde_json::from_slice(&told).unwrap_or_default();
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let mut lives = BTreeMap::new();
+    for group in list(&told, "groups") {
+        for rank in list(&group, "ranks") {
+            let number = rank["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
+            let life = rank["life"].as_str().and_then(life);
+            if let (Some(group), Some(rank), Some(life)) = (group["group"].as_u64(), number, life) {
+                lives.insert((group, rank), life);
+            }
+        }
+    }
+    lives
+}
+
+fn life(name: &str) -> Option<Life> {
+    match name {
+        "running" => Some(Life::Running),
+        "stopped" => Some(Life::Stopped),
+        "gone" => Some(Life::Gone),
+        _ => None,
+    }
+}

@@ -1,0 +1,185 @@
+//! `crossover diagnose` over rings that lie about: what it says, how it ends, what it writes.
+//! Its text is in `tests/cli/diagnose.md`.
+
+mod rings;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crossover_core::call::Dtype;
+use rings::{Call, Ranks, STEP};
+use serde_json::Value;
+
+fn diagnose(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .arg("diagnose")
+        .args(arguments)
+        .env("CROSSOVER_RECORD_DIR", folder)
+        .output()
+        .expect("the program starts")
+}
+
+#[track_caller]
+fn ended(output: &Output, code: i32) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+}
+
+#[track_caller]
+fn json(output: &Output, code: i32) -> Value {
+    ended(output, code);
+    serde_json::from_slice(&output.stdout).expect("JSON alone")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a temporary folder's name is text")
+}
+
+/// A job of four ranks, of which rank 2 makes another call than the others.
+fn odd_one(folder: &Path, odd: Call) -> Ranks {
+    let mut ranks = Ranks::new(folder, "demo", 7, 4);
+    ranks.steps(0..6);
+    for rank in 0..4 {
+        ranks.begin(rank, if rank == 2 { odd } else { STEP[0] });
+    }
+    ranks
+}
+
+/// What the watchdog keeps of a ring.
+fn keep(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten().filter(|e| e.path().is_file()) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let rank = name.rsplit('.').next().expect("a rank");
+        fs::copy(entry.path(), to.join(format!("{rank}.ring"))).expect("a copy");
+    }
+}
+
+#[test]
+fn a_folder_and_a_job_are_one_target() {
+    let folder = folder();
+    let _alive = odd_one(folder.path(), Call { count: 64, ..STEP[0] });
+    for target in [path(folder.path()), "demo"] {
+        let report = json(&diagnose(&[target, "--json"], folder.path()), 1);
+        assert_eq!(report["jobs"][0]["job"], "demo");
+        let verdict = &report["jobs"][0]["verdicts"][0];
+        assert_eq!(verdict["class"], "size_mismatch");
+        assert_eq!(verdict["ranks"], serde_json::json!([2]));
+        assert_eq!(verdict["seq"], 19);
+        assert_eq!(report["notes"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn a_healthy_job_that_lives_ends_with_0() {
+    let folder = folder();
+    let mut ranks = Ranks::new(folder.path(), "demo", 7, 4);
+    ranks.steps(0..6);
+    // A rank is ahead at the moment.
+    ranks.begin(1, STEP[0]);
+    let output = diagnose(&["demo"], folder.path());
+    ended(&output, 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing wrong was found"));
+}
+
+#[test]
+fn rings_whose_owners_are_gone_are_a_crash() {
+    let folder = folder();
+    let mut ranks = odd_one(folder.path(), STEP[0]);
+    ranks.lose(3);
+    let report = json(&diagnose(&["demo", "--json"], folder.path()), 1);
+    let verdict = &report["jobs"][0]["verdicts"][0];
+    assert_eq!(
+        (&verdict["class"], &verdict["ranks"]),
+        (&"crashed_rank".into(), &serde_json::json!([3]))
+    );
+}
+
+#[test]
+fn a_dump_is_about_the_moment_of_the_dump() {
+    let (live, dump) = (folder(), folder());
+    let ranks = odd_one(live.path(), STEP[0]);
+    let dump = dump.path().join("crossover.demo.tp.7");
+    keep(live.path(), &dump);
+    drop(ranks);
+    let lives = |rank: u32| if rank == 1 { "gone" } else { "running" };
+    let told: Vec<Value> =
+        (0..4).map(|rank| serde_json::json!({ "rank": rank, "life": lives(rank) })).collect();
+    let told = serde_json::json!({ "groups": [{ "group": 7, "ranks": told }] });
+    fs::write(dump.join("verdict.json"), told.to_string()).expect("a file");
+    // The folder of dumps as well as the dump; there is no other job that lives.
+    for target in [dump.parent().expect("a folder"), &dump] {
+        let report = json(&diagnose(&[path(target), "--json"], live.path()), 1);
+        let verdict = &report["jobs"][0]["verdicts"][0];
+        assert_eq!(verdict["class"], "crashed_rank");
+        assert_eq!(verdict["ranks"], serde_json::json!([1]));
+        let age = report["jobs"][0]["groups"][0]["ranks"][0]["beat_age_ms"].as_u64();
+        assert!(age.is_some_and(|age| age < 1000), "{age:?}");
+    }
+}
+
+#[test]
+fn a_ring_that_is_cut_or_missing_is_a_note() {
+    let (live, dump) = (folder(), folder());
+    let _alive = odd_one(live.path(), Call { dtype: Dtype::F32, ..STEP[0] });
+    keep(live.path(), dump.path());
+    fs::remove_file(dump.path().join("0.ring")).expect("it is there");
+    fs::write(dump.path().join("3.ring"), b"crossrec").expect("a file");
+    let report = json(&diagnose(&[path(dump.path()), "--json"], live.path()), 1);
+    let note = report["notes"][0].as_str().expect("a note");
+    assert!(note.contains("3.ring: 8 B") && note.contains("it was cut"), "{note}");
+    let ranks = &report["jobs"][0]["groups"][0]["ranks"];
+    assert_eq!((&ranks[0]["seen"], &ranks[3]["seen"]), (&false.into(), &false.into()));
+    assert_eq!(report["jobs"][0]["verdicts"][0]["class"], "argument_mismatch");
+
+    for rank in [1, 2] {
+        fs::write(dump.path().join(format!("{rank}.ring")), b"").expect("a file");
+    }
+    let output = diagnose(&[path(dump.path())], live.path());
+    ended(&output, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error: no ring can be read: "));
+}
+
+#[test]
+fn files_are_written_of_what_was_judged() {
+    let (live, out) = (folder(), folder());
+    let _alive = odd_one(live.path(), Call { count: 64, ..STEP[0] });
+    let name = |name: &str| out.path().join(name).to_string_lossy().into_owned();
+    let (page, trace, ranks) = (name("t.html"), name("t.json"), name("ranks"));
+    let options =
+        ["demo", "--timeline", &page, "--chrome-trace", &trace, "--flight-recorder", &ranks];
+    ended(&diagnose(&options, live.path()), 1);
+    let page = fs::read_to_string(&page).expect("a page");
+    assert!(page.contains("all_reduce sum of 64 x bf16") && page.contains("class=\"first\""));
+    let trace: Value = serde_json::from_slice(&fs::read(&trace).expect("a trace")).expect("JSON");
+    // Four ranks' names, three events for each, and 25 records; the verdict's mark.
+    assert_eq!(trace["traceEvents"].as_array().map(Vec::len), Some(4 * (3 + 25) + 1));
+    for rank in 0..4 {
+        assert!(Path::new(&ranks).join(format!("rank_{rank}")).is_file());
+    }
+    // Once more, over files of before.
+    let output = diagnose(&options, live.path());
+    ended(&output, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not empty"));
+}
+
+#[test]
+fn files_are_of_one_job() {
+    let live = folder();
+    let mut one = Ranks::new(live.path(), "one", 1, 2);
+    let mut two = Ranks::new(live.path(), "two", 2, 2);
+    one.steps(0..1);
+    two.steps(0..1);
+    let page = live.path().join("t.html");
+    let output = diagnose(&[path(live.path()), "--timeline", path(&page)], live.path());
+    ended(&output, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the rings are of `one`, `two`"));
+    assert!(!page.exists());
+    ended(&diagnose(&["two", "--timeline", path(&page)], live.path()), 0);
+    assert!(page.exists());
+}
