@@ -86,7 +86,8 @@ fn the_record_of_a_verdict_is_framed_on_the_ranks_that_it_names() {
         assert!(told.contains("22:13:20.010002 UTC, 59.989998 s before"), "{told}");
         assert_eq!(of_class(page, "text", "odd").count(), 1);
         assert_eq!(of_class(page, "rect", "all_reduce").count(), 36);
-        let sentences = page.descendants().filter(|n| n.text() == Some(" rank 2 is odd"));
+        let sentences =
+            page.descendants().filter(|n| n.has_tag_name("b") && n.text() == Some("rank 2 is odd"));
         assert_eq!(sentences.count(), 1);
     });
 }

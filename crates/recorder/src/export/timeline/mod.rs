@@ -75,20 +75,9 @@ fn verdicts(page: &mut String, verdicts: &[Verdict]) {
     }
     page.push_str("<ol class=\"verdicts\">\n");
     for verdict in verdicts {
-        page.push_str("<li>");
-        let mut next = Some(verdict);
-        while let Some(Verdict { class, sentence, evidence, advice, effect, .. }) = next {
-            let lead = if std::ptr::eq(verdict, next.unwrap_or(verdict)) { "" } else { "led to: " };
-            let _ = write!(
-                page,
-                "<p>{lead}<b>{}</b> {}</p>",
-                class.name().replace('_', " "),
-                escaped(sentence)
-            );
-            list(page, "What was seen", evidence);
-            list(page, "What to do", advice);
-            next = effect.as_deref();
-        }
+        let _ = write!(page, "<li><b>{}</b>", escaped(&verdict.sentence));
+        list(page, "What was seen", &verdict.evidence);
+        list(page, "What to do", &verdict.advice);
         page.push_str("</li>\n");
     }
     page.push_str("</ol>\n");
