@@ -319,6 +319,31 @@ enum crossover_status crossover_explain(const struct crossover_group *group,
                                         const struct crossover_call *call,
                                         char **text);
 
+// Notes the engine's state: `digest` is of all that must be equal on every rank in this step, such as
+// the requests of the batch, their lengths and what was accepted. Where ranks' states part, reports
+// name the first step in which they do. Every rank notes in the same steps. Compares nothing by itself.
+//
+// Safety: `group` is a group that was not freed.
+enum crossover_status crossover_note_state(const struct crossover_group *group,
+                                           uint32_t step,
+                                           uint64_t digest);
+
+// Says what the engine calls the place of the calls to come, such as `L31.o_proj`, by which reports name
+// them; null or an empty text for none. It holds until it is called again.
+//
+// Safety: `group` is a group that was not freed, `site` null or a text.
+enum crossover_status crossover_note_site(const struct crossover_group *group,
+                                          const char *site);
+
+// To be called before the engine replays a graph that holds calls of this group; `graph` is what the
+// engine knows it by, equal on all ranks, such as the batch size it was captured for. Takes a number as a
+// call does. Ranks that replay different graphs are told so, where backends can see it, instead of
+// waiting for one another inside the graphs.
+//
+// Safety: `group` is a group that was not freed.
+enum crossover_status crossover_note_replay(const struct crossover_group *group,
+                                            uint64_t graph);
+
 // What really ran so far, from any thread. `*text` is a JSON array of
 // `{"op","use","at_least","calls","bytes"}`: calls that were handed to a target, by the power of two of their
 // input bytes per rank. Free it by crossover_text_free.

@@ -50,8 +50,12 @@ static float sum(size_t at) {
 static void collectives(crossover_group *group, uint32_t mode) {
     size_t part = COUNT / world;
     fill();
+    OK(crossover_note_state(group, 7, 0x600D));
+    OK(crossover_note_site(group, "L31.o_proj"));
     OK(crossover_all_reduce(group, input, output, COUNT, CROSSOVER_DTYPE_F32,
                             CROSSOVER_REDUCE_OP_SUM, mode, NULL));
+    OK(crossover_note_site(group, NULL));
+    OK(crossover_note_replay(group, 16));
     for (size_t at = 0; at < COUNT; at++) CHECK(output[at] == sum(at));
     OK(crossover_all_reduce(group, input, input, COUNT, CROSSOVER_DTYPE_F32,
                             CROSSOVER_REDUCE_OP_MAX, mode, NULL));
@@ -172,6 +176,8 @@ static void closed(crossover_config config) {
     REFUSED(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL), "is closed");
     REFUSED(crossover_commit(group), "is closed");
     REFUSED(crossover_check(group), "is closed");
+    REFUSED(crossover_note_replay(group, 16), "is closed");
+    REFUSED(crossover_note_state(NULL, 1, 1), "`group` is null");
     crossover_group_free(group);
 }
 
