@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_core::agreement::gather;
 use crossover_core::backend::EnqueueError;
@@ -20,6 +20,9 @@ use crate::image::{Image, Life, Phase};
 use crate::reader::Reader;
 use crate::ring::Ring;
 use crate::{dump, find, watch};
+
+/// How long a rank that knows the group's end lets others come to the call that ended it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -151,6 +154,22 @@ impl GroupRecorder {
         self.report.call_once(report);
     }
 
+    /// Two ranks that differ are seen before a third has come, and only with it there is a majority. Who
+    /// comes learns at once that the group has ended.
+    fn await_peers(&self) {
+        let start = Instant::now();
+        let issued = self.rings.get(self.ring.about().rank as usize);
+        let issued = issued.and_then(|own| own.as_ref()?.far()).map_or(0, |far| far.issued);
+        let is_awaited = |ring: &Reader| {
+            let far = ring.far();
+            far.is_some_and(|far| far.issued < issued && far.phase == Phase::Open)
+                && ring.life() != Life::Gone
+        };
+        while start.elapsed() < PATIENCE && self.rings.iter().flatten().any(is_awaited) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// The process ends without a goodbye: its peers see that it left, and its ring's name goes.
     pub(crate) fn leave(&self) {
         if matches!(self.ring.phase(), Phase::Open | Phase::Committing | Phase::Closing) {
@@ -197,7 +216,13 @@ impl Recorder for GroupRecorder {
         self.ring.write_end(&error.to_string());
         self.ring.enter(Phase::Failed);
         let cause = format!("the group failed: {error}");
-        dump::report(self, &[], || self.images(), &cause);
+        let images = || {
+            if matches!(error, EnqueueError::Mismatch { .. }) {
+                self.await_peers();
+            }
+            self.images()
+        };
+        dump::report(self, &[], images, &cause);
     }
 
     fn closed(&self) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::communicator::AbortHandle;
 use crossover_core::settings::{HOST_DEVICE, OnHang};
 
+use super::Group;
 use super::patience::{Kind, Patience};
 use crate::analyse;
 use crate::diagnosis::{Class, Verdict};
@@ -21,7 +21,7 @@ const SECOND_LOOK_AT_A_WAIT: Duration = Duration::from_millis(500);
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
 /// What was seen of a group so far.
-pub(crate) struct Look {
+pub(super) struct Look {
     far: Vec<Option<Far>>,
     /// Since when nothing has moved.
     since: Instant,
@@ -44,13 +44,16 @@ struct Suspicion {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspect {
+    /// A process is gone, or its group has failed.
     Gone,
+    /// Ranks have other histories.
     Differs,
+    /// A rank is awaited.
     Waits,
 }
 
 /// What is wrong.
-pub(crate) struct Finding {
+pub(super) struct Finding {
     suspect: Suspect,
     before: Vec<Image>,
     /// For how long nothing has moved.
@@ -60,7 +63,7 @@ pub(crate) struct Finding {
 }
 
 impl Look {
-    pub(crate) fn new(recorder: &GroupRecorder) -> Look {
+    pub(super) fn new(recorder: &GroupRecorder) -> Look {
         Look {
             far: recorder.rings().iter().map(|_| None).collect(),
             since: Instant::now(),
@@ -74,11 +77,7 @@ impl Look {
 
     /// Looks once. Returns what there is to say or to do.
     /// `all` are this process's groups.
-    pub(crate) fn at(
-        &mut self,
-        recorder: &GroupRecorder,
-        all: &[Arc<GroupRecorder>],
-    ) -> Option<Finding> {
+    pub(super) fn at(&mut self, recorder: &GroupRecorder, all: &[Group]) -> Option<Finding> {
         recorder.ring().beat();
         let mine = recorder.ring().phase();
         if matches!(mine, Phase::Closed | Phase::Failed | Phase::Dropped) {
@@ -107,6 +106,11 @@ impl Look {
             is_open && ring.as_ref().is_some_and(|ring| ring.life() == Life::Gone)
         };
         let is_pending = self.is_pending();
+        // An abort that reaches a rank's backend has let its call come back.
+        let has_failed = |far: &Far| far.phase == Phase::Failed;
+        if self.is_in_a_call(recorder) && self.far.iter().flatten().any(has_failed) {
+            return Some(Suspect::Gone);
+        }
         // Kernels of a device may wait for one that is gone though every call has come back.
         let matters = is_pending || recorder.ring().about().device != HOST_DEVICE;
         if matters && recorder.rings().iter().zip(&self.far).any(is_gone) {
@@ -123,7 +127,7 @@ impl Look {
         &mut self,
         suspect: Suspect,
         recorder: &GroupRecorder,
-        all: &[Arc<GroupRecorder>],
+        all: &[Group],
     ) -> Option<Finding> {
         let suspicion = match &self.suspicion {
             Some(suspicion) if suspicion.of == suspect => suspicion,
@@ -171,6 +175,12 @@ impl Look {
         open().any(|far| far.finished < far.issued || Some(far.issued) != most)
     }
 
+    /// Is this rank in a call?
+    fn is_in_a_call(&self, recorder: &GroupRecorder) -> bool {
+        let own = self.far.get(recorder.ring().about().rank as usize).copied().flatten();
+        own.is_some_and(|far| far.finished < far.issued)
+    }
+
     /// Has a rank another history than this one?
     fn differs(&self, recorder: &GroupRecorder) -> bool {
         let Some(common) = self.far.iter().flatten().map(|far| far.issued).min() else {
@@ -183,18 +193,13 @@ impl Look {
 }
 
 /// Looks a second time, says what it is, and does what was set.
-pub(crate) fn act(
-    recorder: &GroupRecorder,
-    all: &[Arc<GroupRecorder>],
-    aborts: &AbortHandle,
-    finding: Finding,
-) {
+pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding) {
     let images = finding.suspect.images(recorder, all);
     let about = recorder.ring().about();
     let found = analyse::analyse_twice(&finding.before, &images);
     let Some(diagnosis) = found.into_iter().find(|found| found.job == about.job) else { return };
     let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
-    // A circle of waits is told in one of its groups, and ends them all.
+    // A circle of waits is told in one of its groups.
     let circle = || diagnosis.verdicts.iter().find(|v| v.class == Class::CrossGroupDeadlock);
     let verdict = verdict.or_else(circle);
     let Some(verdict) = verdict.filter(|verdict| finding.suspect.is_confirmed_by(verdict.class))
@@ -208,20 +213,36 @@ pub(crate) fn act(
         tracing::warn!(target: "crossover::watch", "{} (for {age:.1?}){advice}", verdict.sentence);
         return;
     }
-    let beside: &[Arc<GroupRecorder>] = match verdict.class {
-        Class::CrossGroupDeadlock => all,
-        _ => &[],
+    let is_circle = verdict.class == Class::CrossGroupDeadlock;
+    let is_own = |group: &&Group| Arc::ptr_eq(&group.recorder, recorder);
+    let ended =
+        || all.iter().filter(|group| is_own(group) || is_circle && is_stuck(group, &images));
+    let others = |own: &Group| {
+        let others = ended().filter(|other| !Arc::ptr_eq(&other.recorder, &own.recorder));
+        others.map(|other| Arc::clone(&other.recorder)).collect::<Vec<_>>()
     };
-    let beside: Vec<_> =
-        beside.iter().filter(|other| other.ring().about().group != about.group).cloned().collect();
-    dump::report(recorder, &beside, || images, "the watchdog");
-    let on_hang = recorder.options().on_hang;
-    if on_hang != OnHang::Log {
-        recorder.end_with(error(verdict, finding.age));
+    // All are told of before any is ended: peers that come free end their processes.
+    for group in ended() {
+        dump::report(&group.recorder, &others(group), || images.clone(), "the watchdog");
     }
-    if on_hang == OnHang::Abort {
-        aborts.abort(&format!("the watchdog: {}", verdict.sentence));
+    for group in ended() {
+        let on_hang = group.recorder.options().on_hang;
+        if on_hang != OnHang::Log {
+            group.recorder.end_with(error(verdict, finding.age));
+        }
+        if on_hang == OnHang::Abort {
+            group.aborts.abort(&format!("the watchdog: {}", verdict.sentence));
+        }
     }
+}
+
+/// Is anybody in a call of this group? Of groups that form a circle somebody is.
+fn is_stuck(group: &Group, images: &[Image]) -> bool {
+    let number = group.recorder.ring().about().group;
+    let mut images = images.iter().filter(|image| image.about.group == number);
+    images.any(|image| {
+        is_open(image.progress.phase) && image.progress.finished < image.progress.issued
+    })
 }
 
 /// A drift of state is no more than a word while calls still match. That ranks are a little apart is no
@@ -234,9 +255,9 @@ fn is_harmless(verdict: &Verdict, suspect: Suspect) -> bool {
 
 impl Suspect {
     /// What there is to look at: for whom a rank waits may be seen in other groups alone.
-    fn images(self, recorder: &GroupRecorder, all: &[Arc<GroupRecorder>]) -> Vec<Image> {
+    fn images(self, recorder: &GroupRecorder, all: &[Group]) -> Vec<Image> {
         match self {
-            Suspect::Waits => all.iter().flat_map(|group| group.images()).collect(),
+            Suspect::Waits => all.iter().flat_map(|group| group.recorder.images()).collect(),
             Suspect::Gone | Suspect::Differs => recorder.images(),
         }
     }
@@ -254,8 +275,11 @@ impl Suspect {
 /// What calls fail with from now on.
 fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
     let (step, seq) = ("the watchdog".to_owned(), verdict.seq.unwrap_or(0));
-    let (ranks, sentence) = (verdict.ranks.clone(), verdict.sentence.clone());
-    match (verdict.class, ranks.first()) {
+    let sentence = verdict.sentence.clone();
+    // A drift of state lets nobody wait; what it has led to does.
+    let shown = verdict.effect.as_deref().unwrap_or(verdict);
+    let ranks = shown.ranks.clone();
+    match (shown.class, ranks.first()) {
         (Class::CrashedRank | Class::Left, Some(rank)) => {
             EnqueueError::Lost { step, seq, rank: *rank, how: sentence }
         }
@@ -267,6 +291,9 @@ fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
             | Class::CrossGroupDeadlock,
             Some(_),
         ) => EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited },
+        (Class::Ended, Some(rank)) => {
+            EnqueueError::Aborted { step, seq, rank: *rank, reason: sentence }
+        }
         _ => EnqueueError::Mismatch { seq, what: sentence },
     }
 }

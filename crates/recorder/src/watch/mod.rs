@@ -15,11 +15,24 @@ use look::Look;
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// A group of this process, and how its calls are ended.
+#[derive(Clone)]
+struct Group {
+    recorder: Arc<GroupRecorder>,
+    aborts: AbortHandle,
+}
+
 /// A group that is watched.
 struct Watched {
     recorder: Weak<GroupRecorder>,
     aborts: AbortHandle,
     look: Look,
+}
+
+impl Watched {
+    fn group(&self) -> Option<Group> {
+        Some(Group { recorder: self.recorder.upgrade()?, aborts: self.aborts.clone() })
+    }
 }
 
 /// The groups of this process, and the process whose thread watches them: a child that was forked since
@@ -73,20 +86,19 @@ fn run() {
             return;
         }
         // Who is awaited in one group may wait in another: a look at one may need them all.
-        let all: Vec<Arc<GroupRecorder>> =
-            watch.groups.iter().filter_map(|group| group.recorder.upgrade()).collect();
+        let all: Vec<Group> = watch.groups.iter().filter_map(Watched::group).collect();
         // What was found is acted upon without the lock: a group may be added meanwhile.
         let mut found = Vec::new();
         for group in &mut watch.groups {
             if let Some(recorder) = group.recorder.upgrade()
                 && let Some(finding) = group.look.at(&recorder, &all)
             {
-                found.push((recorder, group.aborts.clone(), finding));
+                found.push((recorder, finding));
             }
         }
         drop(watch);
-        for (recorder, aborts, finding) in found {
-            look::act(&recorder, &all, &aborts, finding);
+        for (recorder, finding) in found {
+            look::act(&recorder, &all, finding);
         }
     }
 }
