@@ -90,7 +90,7 @@ impl Stand {
     }
 
     /// The folder of kernel images, where it is not the one beside the program.
-    pub(super) fn kernels(&self) -> Option<&Path> {
+    pub fn kernels(&self) -> Option<&Path> {
         self.kernels.as_deref()
     }
 

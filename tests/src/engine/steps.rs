@@ -97,6 +97,7 @@ impl Engine {
         if self.faults.at(Point::Close, 0).is_some() {
             return Ok(());
         }
+        self.groups.tp.note_site(Point::Close.name());
         if let Some(ep) = &self.groups.ep {
             ep.close()?;
         }
@@ -113,6 +114,7 @@ impl Engine {
         // What a scheduler would digest: the requests of the batch.
         let digest = u64::from(step) * 0x9E37 + u64::from(drifts == Some(Change::Drift));
         for group in std::iter::once(&self.groups.tp).chain(&self.groups.ep) {
+            group.note_site(Point::State.name());
             group.note_state(step, digest);
         }
         if self.work.graphs {

@@ -1,0 +1,106 @@
+//! A rank does something else than its peers. The backend sees it in the call itself; the dump says who is
+//! odd, and how.
+
+use serde_json::Value;
+
+use super::job::engines;
+
+/// One rank does something else; all end with a mismatch, and the dump is about `ranks`.
+#[track_caller]
+fn differs(world: u32, faults: &str, class: &str, ranks: &[u32]) -> Value {
+    let ended = engines(world, faults).run();
+    ended.codes(1, &[]).say(&["ranks made different calls"], &[]);
+    match ranks {
+        [rank] => ended.odd(class, *rank).clone(),
+        both => ended.verdict(class, both).clone(),
+    }
+}
+
+#[test]
+fn a_skipped_call() {
+    let verdict = differs(3, "rank=1,step=6,at=logits,skip", "branch_divergence", &[1]);
+    assert_eq!(verdict["branch"], "skipped", "{verdict:#}");
+    assert_eq!(verdict["site"], "logits", "{verdict:#}");
+    assert_eq!(verdict["step"], 6, "{verdict:#}");
+}
+
+#[test]
+fn a_call_too_many() {
+    let verdict = differs(3, "rank=2,step=6,at=attn,extra", "branch_divergence", &[2]);
+    assert!(
+        verdict["found"].as_str().is_some_and(|found| found.contains("at attn")),
+        "{verdict:#}"
+    );
+}
+
+#[test]
+fn another_way_through_the_program() {
+    let verdict = differs(8, "rank=4,step=6,at=logits,path", "branch_divergence", &[4]);
+    let found = verdict["found"].as_str().unwrap_or_default();
+    assert!(found.starts_with("broadcast") && found.ends_with("at dense"), "{verdict:#}");
+}
+
+#[test]
+fn another_size() {
+    let verdict = differs(3, "rank=0,step=6,at=attn,size", "size_mismatch", &[0]);
+    assert_eq!(verdict["fields"], serde_json::json!(["count"]), "{verdict:#}");
+}
+
+#[test]
+fn another_element_type() {
+    let verdict = differs(3, "rank=2,step=6,at=attn,dtype", "argument_mismatch", &[2]);
+    assert_eq!(verdict["fields"], serde_json::json!(["dtype"]), "{verdict:#}");
+}
+
+#[test]
+fn another_reduction() {
+    let verdict = differs(8, "rank=7,step=6,at=attn,reduce", "argument_mismatch", &[7]);
+    assert_eq!(verdict["fields"], serde_json::json!(["reduce_op"]), "{verdict:#}");
+}
+
+#[test]
+fn another_root() {
+    let verdict = differs(3, "rank=1,step=6,at=sampled,root", "argument_mismatch", &[1]);
+    assert_eq!(verdict["fields"], serde_json::json!(["root"]), "{verdict:#}");
+}
+
+#[test]
+fn of_two_ranks_both_are_named() {
+    let verdict = differs(2, "rank=1,step=6,at=attn,size", "size_mismatch", &[0, 1]);
+    let sentence = verdict["sentence"].as_str().unwrap_or_default();
+    assert!(sentence.contains("neither side is a majority"), "{verdict:#}");
+}
+
+#[test]
+fn a_drift_of_state_and_what_it_leads_to() {
+    let faults = "rank=1,step=4,at=state,drift rank=1,step=6,at=logits,size";
+    let verdict = differs(3, faults, "state_drift", &[1]);
+    assert_eq!(verdict["step"], 4, "{verdict:#}");
+    let effect = &verdict["effect"];
+    assert_eq!((&effect["class"], &effect["step"]), (&"size_mismatch".into(), &6.into()));
+}
+
+#[test]
+fn a_drift_of_state_that_leads_to_nothing_is_told_and_ends_nothing() {
+    // A rank is a second late, so that watchdogs have time to look.
+    let faults = "rank=1,step=4,at=state,drift rank=0,step=8,at=attn,delay=1500";
+    let ended = engines(3, faults).run();
+    for end in &ended.well().ends {
+        assert!(end.stderr.contains("WARN crossover::watch: state drift"), "{ended:#?}");
+        assert!(end.stderr.contains("rank 1 has a note of state"), "{ended:#?}");
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_one_another_in_two_groups() {
+    for (world, fault) in [(2, "rank=0,step=5,at=attn,swap"), (3, "rank=2,step=5,at=attn,swap")] {
+        let plan = engines(world, fault).with("--double");
+        let plan = plan.set("hang_warning", "500ms").set("hang_timeout", "2s");
+        let ended = plan.run();
+        ended.codes(4, &[]).say(&["deadlock over groups", "`tp`", "`ep`"], &[]);
+        for (tag, dump) in &ended.dumps {
+            assert_eq!(dump["verdicts"][0]["class"], "cross_group_deadlock", "{tag}: {ended:#?}");
+        }
+        assert!(!ended.dumps.is_empty(), "{ended:#?}");
+    }
+}

@@ -1,0 +1,354 @@
+//! The ranks of one job: engines as processes, each with a stderr of its own, and what is left when all
+//! have ended by themselves.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossover_tests::device::Stand;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a job may take on a machine that is busy; deadlines within it are far shorter.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is started.
+#[derive(Clone, Default)]
+pub(crate) struct Plan {
+    world: u32,
+    /// Arguments of all ranks, or of one.
+    arguments: Vec<(Option<u32>, String)>,
+    /// Variables of all ranks, or of one.
+    set: Vec<(Option<u32>, String, String)>,
+}
+
+/// `world` engines that go wrong as `faults` say, separated by spaces: on the device that
+/// `CROSSOVER_TEST_DEVICE` names, and else on host memory.
+pub(crate) fn engines(world: u32, faults: &str) -> Plan {
+    let plan = on_host(world, faults);
+    match std::env::var_os("CROSSOVER_TEST_DEVICE") {
+        Some(_) => plan.on(Stand::find().as_ref().unwrap_or_else(|why| panic!("{why}"))),
+        None => plan,
+    }
+}
+
+/// The same, on host memory.
+pub(crate) fn on_host(world: u32, faults: &str) -> Plan {
+    let plan = Plan { world, ..Plan::default() };
+    faults.split_whitespace().fold(plan, |plan, fault| plan.with(&format!("--fault {fault}")))
+}
+
+/// The same, with the backend whose set-up and links can go wrong.
+pub(crate) fn wired(world: u32, faults: &str) -> Plan {
+    on_host(world, faults).with("--wire 1")
+}
+
+/// The same, on a device, the emulated one if no other is named; `None`, said in words, if there is none.
+pub(crate) fn on_device(world: u32, faults: &str) -> Option<Plan> {
+    match Stand::find() {
+        Ok(stand) => Some(on_host(world, faults).on(stand)),
+        Err(why) => {
+            skip(why);
+            None
+        }
+    }
+}
+
+/// Says why a test does nothing.
+pub(crate) fn skip(why: &str) {
+    let line = format!("skipped: {why}\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
+}
+
+impl Plan {
+    /// On the device of this stand, which ranks share.
+    fn on(self, stand: &Stand) -> Plan {
+        let plan = self.set("device", &stand.name).set("use", "ipc").set("allow_shared_device", 1);
+        match stand.kernels() {
+            Some(folder) => plan.set("ipc.kernels", folder.display()),
+            None => plan,
+        }
+    }
+
+    /// With more of the engine's options.
+    pub(crate) fn with(mut self, options: &str) -> Plan {
+        self.arguments.extend(options.split_whitespace().map(|word| (None, word.to_owned())));
+        self
+    }
+
+    /// With more of them on one rank.
+    pub(crate) fn with_on(mut self, rank: u32, options: &str) -> Plan {
+        let words = options.split_whitespace();
+        self.arguments.extend(words.map(|word| (Some(rank), word.to_owned())));
+        self
+    }
+
+    /// With this setting on all ranks; later ones win.
+    pub(crate) fn set(mut self, key: &str, value: impl ToString) -> Plan {
+        self.set.push((None, variable(key), value.to_string()));
+        self
+    }
+
+    /// With this setting on one rank.
+    pub(crate) fn set_on(mut self, rank: u32, key: &str, value: impl ToString) -> Plan {
+        self.set.push((Some(rank), variable(key), value.to_string()));
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    ///
+    /// If a rank has not ended within the time that all cases keep to, or leaves a file behind.
+    #[track_caller]
+    pub(crate) fn run(&self) -> Ended {
+        self.start().end()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(&self) -> Job {
+        let folder = TempDir::new_in("/dev/shm").expect("a folder in memory");
+        let here = |name: &str| folder.path().join(name);
+        for name in ["shm", "rings", "dumps"] {
+            std::fs::create_dir(here(name)).expect("a folder");
+        }
+        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name.trim_start_matches('.').to_owned();
+        let ranks = (0..self.world).map(|rank| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_engine"));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let is_for = |only: &Option<u32>| only.is_none_or(|only| only == rank);
+            let arguments = self.arguments.iter().filter(|(only, _)| is_for(only));
+            command.args(arguments.map(|(_, word)| word));
+            for (name, _) in std::env::vars_os() {
+                if name.to_string_lossy().starts_with("CROSSOVER_") {
+                    command.env_remove(name);
+                }
+            }
+            command
+                .env("CROSSOVER_RANK", rank.to_string())
+                .env("CROSSOVER_WORLD_SIZE", self.world.to_string())
+                .env("CROSSOVER_LOCAL_RANK", rank.to_string())
+                .env("CROSSOVER_LOCAL_WORLD_SIZE", self.world.to_string())
+                .env("CROSSOVER_JOB", &name)
+                .env("CROSSOVER_RENDEZVOUS", format!("unix:{}", here("meet").display()))
+                .env("CROSSOVER_SHM_DIR", here("shm"))
+                .env("CROSSOVER_RECORD_DIR", here("rings"))
+                .env("CROSSOVER_DUMP_DIR", here("dumps"))
+                .env("CROSSOVER_FORM_TIMEOUT", "20s")
+                .env("CROSSOVER_CALL_TIMEOUT", "20s")
+                .env("CROSSOVER_HANG_TIMEOUT", "20s");
+            for (only, key, value) in &self.set {
+                if is_for(only) {
+                    command.env(key, value);
+                }
+            }
+            Rank::start(command)
+        });
+        let is_on_device = self.set.iter().any(|(_, key, _)| *key == variable("device"));
+        Job { ranks: ranks.collect(), name, folder, is_on_device }
+    }
+}
+
+fn variable(key: &str) -> String {
+    format!("CROSSOVER_{}", key.to_uppercase().replace('.', "__"))
+}
+
+/// Engines that run.
+pub(crate) struct Job {
+    ranks: Vec<Rank>,
+    /// What they are called together.
+    pub(crate) name: String,
+    folder: TempDir,
+    is_on_device: bool,
+}
+
+struct Rank {
+    child: Child,
+    stderr: JoinHandle<String>,
+}
+
+impl Rank {
+    fn start(mut command: Command) -> Rank {
+        let mut child = command.spawn().expect("the engine starts");
+        let mut from = child.stderr.take().expect("piped");
+        let stderr = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = from.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Rank { child, stderr }
+    }
+}
+
+/// How one rank ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// Its exit code; `None` if a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// What it said.
+    pub(crate) stderr: String,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// By rank.
+    pub(crate) ends: Vec<End>,
+    /// What dumps say, by the group's name.
+    pub(crate) dumps: Vec<(String, Value)>,
+    is_on_device: bool,
+}
+
+impl Job {
+    /// Waits until all have formed their groups.
+    pub(crate) fn ready(&mut self) {
+        for rank in &mut self.ranks {
+            let mut line = String::new();
+            let stdout = rank.child.stdout.as_mut().expect("piped");
+            BufReader::with_capacity(1, stdout).read_line(&mut line).expect("a line");
+            assert_eq!(line, "ready\n", "the groups form");
+        }
+    }
+
+    /// Kills all of them at once. Returns where their files were.
+    pub(crate) fn kill(mut self) -> TempDir {
+        for rank in &mut self.ranks {
+            rank.child.kill().expect("a child");
+        }
+        for rank in &mut self.ranks {
+            rank.child.wait().expect("a child");
+        }
+        self.folder
+    }
+
+    /// Waits for all to end.
+    ///
+    /// # Panics
+    ///
+    /// If one has not ended after a time that every case keeps to, or a file is left behind.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        let start = Instant::now();
+        let mut late = Vec::new();
+        for (at, rank) in self.ranks.iter_mut().enumerate() {
+            while rank.child.try_wait().expect("a child").is_none() {
+                if start.elapsed() > LIMIT {
+                    late.push(at);
+                    rank.child.kill().expect("a child");
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let ends = self.ranks.into_iter().map(|mut rank| {
+            let code = rank.child.wait().expect("a child").code();
+            End { code, stderr: rank.stderr.join().expect("it reads") }
+        });
+        let ends = ends.collect();
+        let folder = self.folder.path();
+        let dumps = dumps(&folder.join("dumps"));
+        let ended = Ended { ends, dumps, is_on_device: self.is_on_device };
+        assert!(late.is_empty(), "not ended after {LIMIT:?}: {late:?} of {ended:#?}");
+        let left = ["shm", "rings"].map(|name| files(&folder.join(name))).concat();
+        assert!(left.is_empty(), "left behind: {left:?}; {ended:#?}");
+        ended
+    }
+}
+
+/// What is in a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect()
+}
+
+/// Every dump has all its files, and its verdict is JSON.
+fn dumps(folder: &Path) -> Vec<(String, Value)> {
+    let mut dumps = Vec::new();
+    for dump in files(folder) {
+        let read = |name: &str| std::fs::read_to_string(dump.join(name)).expect("it is written");
+        let verdict = serde_json::from_str(&read("verdict.json")).expect("it is JSON");
+        assert!(!read("verdict.txt").is_empty() && read("timeline.html").contains("<svg"));
+        let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let tag = name.rsplit('.').nth(1).unwrap_or_default().to_owned();
+        dumps.push((tag, verdict));
+    }
+    dumps
+}
+
+impl Ended {
+    /// Every rank but those excepted ended with this code.
+    #[track_caller]
+    pub(crate) fn codes(&self, code: i32, except: &[u32]) -> &Ended {
+        for (rank, end) in (0..).zip(&self.ends) {
+            if !except.contains(&rank) {
+                assert_eq!(end.code, Some(code), "rank {rank}: {self:#?}");
+            }
+        }
+        self
+    }
+
+    /// All ranks ended well, and nobody wrote a dump.
+    #[track_caller]
+    pub(crate) fn well(&self) -> &Ended {
+        self.codes(0, &[]);
+        assert!(self.dumps.is_empty(), "{self:#?}");
+        self
+    }
+
+    /// Every rank but those excepted says this in its last line.
+    #[track_caller]
+    pub(crate) fn say(&self, words: &[&str], except: &[u32]) -> &Ended {
+        for (rank, end) in (0..).zip(&self.ends) {
+            let last = end.stderr.lines().last().unwrap_or_default();
+            let misses = words.iter().find(|word| !last.contains(**word));
+            if !except.contains(&rank)
+                && let Some(missed) = misses
+            {
+                panic!("rank {rank} does not say `{missed}`: {self:#?}");
+            }
+        }
+        self
+    }
+
+    /// How many warnings there are in all logs.
+    pub(crate) fn warnings(&self) -> usize {
+        self.ends.iter().map(|end| end.stderr.matches(" WARN ").count()).sum()
+    }
+
+    /// Nobody wrote a dump.
+    #[track_caller]
+    pub(crate) fn no_dump(&self) -> &Ended {
+        assert!(self.dumps.is_empty(), "{self:#?}");
+        self
+    }
+
+    /// As [`Ended::verdict`], about a rank that did something else. On a device, whose calls come back
+    /// before peers have come, two ranks may end the group before a third can tell who is odd: then both
+    /// are named.
+    #[track_caller]
+    pub(crate) fn odd(&self, class: &str, rank: u32) -> &Value {
+        let (_, dump) = self.dumps.first().unwrap_or_else(|| panic!("no dump: {self:#?}"));
+        let verdict = &dump["verdicts"][0];
+        let named = verdict["ranks"].as_array().map_or(&[][..], Vec::as_slice);
+        let sentence = verdict["sentence"].as_str().unwrap_or_default();
+        let is_tie = named.len() == 2 && sentence.contains("neither side is a majority");
+        if is_tie && named.contains(&rank.into()) && self.is_on_device {
+            assert_eq!(verdict["class"], class, "{verdict:#}\n{self:#?}");
+            return verdict;
+        }
+        self.verdict(class, &[rank])
+    }
+
+    /// The first verdict of the dump of group `tp`: of this class, and about these ranks.
+    #[track_caller]
+    pub(crate) fn verdict(&self, class: &str, ranks: &[u32]) -> &Value {
+        let dump = self.dumps.iter().find(|(tag, _)| tag == "tp");
+        let Some((_, dump)) = dump else { panic!("no dump of `tp`: {self:#?}") };
+        let verdict = &dump["verdicts"][0];
+        assert_eq!(verdict["class"], class, "{verdict:#}\n{self:#?}");
+        assert_eq!(verdict["ranks"], serde_json::json!(ranks), "{verdict:#}\n{self:#?}");
+        verdict
+    }
+}

@@ -1,0 +1,115 @@
+//! A rank is killed, stopped, late, frozen, leaves, or has a link that is dead: in an open group, in a
+//! call, in the goodbye. The others end in time, and name it.
+
+use super::job::{Ended, Plan, engines, wired};
+
+/// What is awaited is a hang after 2 s, and told after half a second.
+fn short(plan: Plan) -> Plan {
+    plan.set("hang_warning", "500ms").set("hang_timeout", "2s")
+}
+
+/// `ranks` are killed; all others say that one is lost, and the dump names them.
+#[track_caller]
+fn killed(world: u32, faults: &str, ranks: &[u32]) -> Ended {
+    let ended = engines(world, faults).run();
+    ended.codes(4, ranks).verdict("crashed_rank", ranks);
+    for rank in ranks {
+        assert_eq!(ended.ends[*rank as usize].code, None, "it was killed: {ended:#?}");
+    }
+    ended
+}
+
+#[test]
+fn killed_between_calls() {
+    killed(3, "rank=0,step=5,at=state,kill", &[0]).say(&["rank 0"], &[0]);
+    killed(2, "rank=1,step=5,at=attn,kill", &[1]).say(&["rank 1"], &[1]);
+}
+
+#[test]
+fn killed_in_a_call() {
+    let faults = "rank=2,step=5,at=attn,delay=1500 rank=1,step=5,at=attn,kill=300";
+    let ended = killed(3, faults, &[1]);
+    ended.say(&["rank 1"], &[1]);
+    let (_, dump) = &ended.dumps[0];
+    assert_eq!(dump["verdicts"][0]["seq"], 13, "{dump:#}");
+}
+
+#[test]
+fn two_of_eight_killed() {
+    let faults = "rank=3,step=5,at=state,kill rank=7,step=5,at=state,kill";
+    let ended = engines(8, faults).run();
+    ended.codes(4, &[3, 7]);
+    let (_, dump) = &ended.dumps[0];
+    let verdict = &dump["verdicts"][0];
+    assert_eq!(verdict["class"], "crashed_rank", "{ended:#?}");
+    // Whoever sees the first of them gone may look before the second is.
+    let ranks: Vec<u64> = serde_json::from_value(verdict["ranks"].clone()).expect("ranks");
+    assert!(!ranks.is_empty() && ranks.iter().all(|rank| [3, 7].contains(rank)), "{ended:#?}");
+}
+
+#[test]
+fn killed_instead_of_a_goodbye() {
+    killed(3, "rank=1,at=close,kill", &[1]).say(&["rank 1"], &[1]);
+}
+
+#[test]
+fn stopped_for_longer_than_it_may() {
+    for point in ["step=5,at=logits", "at=close"] {
+        let ended = short(engines(3, &format!("rank=1,{point},stop=4000"))).run();
+        ended.codes(4, &[]).verdict("stopped_rank", &[1]);
+        ended.say(&["is stopped, by a signal or a debugger"], &[]);
+    }
+}
+
+#[test]
+fn stopped_and_continued_in_time() {
+    let ended = engines(3, "rank=1,step=5,at=logits,stop=800").run();
+    assert_eq!(ended.well().warnings(), 0, "{ended:#?}");
+}
+
+#[test]
+fn later_than_it_may() {
+    for (world, rank, point) in [(3, 2, "step=5,at=logits"), (8, 0, "step=5,at=attn")] {
+        let ended = short(engines(world, &format!("rank={rank},{point},delay=4000"))).run();
+        ended.codes(4, &[]).verdict("not_arrived", &[rank]);
+        ended.say(&[&format!("rank {rank} has not arrived at")], &[]);
+    }
+    let ended = short(engines(3, "rank=1,at=close,delay=4000")).run();
+    ended.codes(4, &[]).verdict("not_arrived", &[1]);
+}
+
+#[test]
+fn a_second_late_is_told_and_ends_nothing() {
+    let plan = engines(3, "rank=1,step=5,at=attn,delay=1800").set("hang_warning", "300ms");
+    let ended = plan.run();
+    ended.well();
+    let told = |rank: usize| ended.ends[rank].stderr.contains("rank 1 has not arrived at call 13");
+    assert!(told(0) && told(2), "{ended:#?}");
+}
+
+#[test]
+fn frozen_with_its_watchdog() {
+    let plan = engines(3, "rank=1,step=5,at=attn,freeze=9000");
+    let ended = plan.set("hang_warning", "500ms").set("hang_timeout", "7s").run();
+    ended.codes(4, &[]).verdict("frozen", &[1]);
+}
+
+#[test]
+fn a_rank_leaves() {
+    for (point, what) in [("step=5,at=state", "all_reduce"), ("at=close", "a goodbye")] {
+        let ended = engines(3, &format!("rank=1,{point},leave")).run();
+        let verdict = ended.codes(4, &[1]).verdict("left", &[1]);
+        let sentence = verdict["sentence"].as_str().unwrap_or_default();
+        assert!(sentence.contains(what), "{verdict:#}");
+        assert_eq!(ended.ends[1].code, Some(0), "{ended:#?}");
+    }
+}
+
+#[test]
+fn a_link_is_dead() {
+    // Every rank makes the call, and one's backend neither sends nor says so.
+    let ended = short(wired(3, "rank=2,step=5,at=wire,hang")).run();
+    ended.codes(4, &[]).verdict("stuck_transport", &[0, 1, 2]);
+    // That of the dead link learns it from the others' rings.
+    ended.say(&["all ranks are in call 5"], &[]);
+}
