@@ -41,7 +41,8 @@ pub(super) fn draw(page: &mut String, group: &Group, verdicts: &[&Verdict]) {
     for rank in 0..group.rings.len() {
         name(page, group, rank, odd.contains(&(rank as u32)));
     }
-    let width = columns.width.max(CELL);
+    // The last step's name may be wider than its records.
+    let width = columns.width.max(CELL) + STEPS_APART * CELL;
     let _ = write!(
         page,
         "</svg>\n<div class=\"scroll\"><svg width=\"{width}\" height=\"{height}\" role=\"img\">",
