@@ -55,7 +55,8 @@ struct Failure {
   uint32_t reserved[2];
   uint64_t epoch;
   uint64_t observed;
-  uint64_t unused[2];
+  uint64_t waiting;
+  uint64_t unused;
 };
 static_assert(sizeof(Failure) == 64, "Failure");
 static_assert(__builtin_offsetof(Failure, code) == 0, "Failure.code");
@@ -67,7 +68,8 @@ static_assert(__builtin_offsetof(Failure, flag) == 20, "Failure.flag");
 static_assert(__builtin_offsetof(Failure, reserved) == 24, "Failure.reserved");
 static_assert(__builtin_offsetof(Failure, epoch) == 32, "Failure.epoch");
 static_assert(__builtin_offsetof(Failure, observed) == 40, "Failure.observed");
-static_assert(__builtin_offsetof(Failure, unused) == 48, "Failure.unused");
+static_assert(__builtin_offsetof(Failure, waiting) == 48, "Failure.waiting");
+static_assert(__builtin_offsetof(Failure, unused) == 56, "Failure.unused");
 
 // What every kernel is told that waits. It has the abort word and the budget, so that no such kernel can forget them.
 struct Common {

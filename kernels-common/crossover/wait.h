@@ -5,6 +5,9 @@
 // How many looks lie between two looks at the clock and the abort word, which is far away, in the host's memory.
 constexpr uint32_t LOOKS = 1024;
 
+// A wait of so many nanoseconds is long: the host is told. Calls take microseconds.
+constexpr uint64_t LONG_WAIT = 10'000'000;
+
 // One thread's waits in one kernel. Once it gave up it waits no more.
 struct Wait {
   uint32_t looks = 0;
@@ -26,12 +29,20 @@ PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awa
   store_release_u32(&f->code, code);
 }
 
+// Tells the host what is awaited now. Of several threads that wait any may be the one that is heard.
+PLATFORM_COLD void tell(const Common& c, Epoch e, uint64_t now, uint32_t awaited, uint32_t step) {
+  const uint64_t milliseconds = now / 1'000'000 & 0xFFFF;
+  const uint64_t word = uint64_t(e.number) << 32 | milliseconds << 16 | (awaited & 0xFF) << 8 | (step & 0xFF);
+  store_relaxed_u64(&reinterpret_cast<Failure*>(c.failure)->waiting, word);
+}
+
 // After many looks: is there still hope? Returns when the wait began, or 0 if it is given up.
 PLATFORM_COLD uint64_t consider(const Common& c, Epoch e, uint64_t began, uint32_t awaited, uint32_t step,
                                 uint64_t observed) {
   const uint64_t now = clock_ns();
   if (began == 0) return now;
   const bool aborted = load_relaxed_u32(reinterpret_cast<const uint32_t*>(c.abort)) != 0;
+  if (!aborted && now - began > LONG_WAIT) tell(c, e, now, awaited, step);
   if (!aborted && now - began <= c.budget) return began;
   give_up(c, e, aborted ? CODE_ABORTED : CODE_LATE, awaited, step, observed);
   return 0;

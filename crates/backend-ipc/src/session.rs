@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crossover_bootstrap::liveness::Liveness;
 use crossover_core::agreement::{Setup, SetupError};
-use crossover_core::backend::{Abort, EnqueueError, Session};
+use crossover_core::backend::{Abort, DeviceWait, EnqueueError, Session, Watch};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
 use crossover_core::verdict::Verdict;
 use crossover_device::stream::{Event, Stream};
@@ -115,6 +115,10 @@ impl Session for IpcSession {
 
     fn discard(&mut self) {
         self.group.rows().discard();
+    }
+
+    fn watch(&self) -> Option<Arc<dyn Watch>> {
+        Some(Arc::new(IpcWatch { board: Arc::clone(&self.group.own.board), rank: self.group.rank }))
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
@@ -323,5 +327,17 @@ struct IpcAbort {
 impl Abort for IpcAbort {
     fn abort(&self, reason: &str) {
         self.board.end(&Verdict::aborted(self.rank, reason));
+    }
+}
+
+/// Looks at what this rank's kernels tell on the board.
+struct IpcWatch {
+    board: Arc<Board>,
+    rank: u32,
+}
+
+impl Watch for IpcWatch {
+    fn waits(&self) -> Option<DeviceWait> {
+        self.board.waits(self.rank)
     }
 }

@@ -231,6 +231,11 @@ pub trait Session: Send {
         Ok(())
     }
 
+    /// What a watchdog can look at while calls run, if there is anything.
+    fn watch(&self) -> Option<Arc<dyn Watch>> {
+        None
+    }
+
     /// A handle that ends this session's waits, on every rank, from any thread.
     fn abort_handle(&self) -> Arc<dyn Abort>;
 
@@ -241,6 +246,26 @@ pub trait Session: Send {
     ///
     /// A peer was lost or is late.
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError>;
+}
+
+/// What memory tells of a rank's work on its device, from any thread, without a vendor's call.
+pub trait Watch: Send + Sync {
+    /// What the device says that it has been awaiting for long; the same as at the last look if it
+    /// does so no more.
+    fn waits(&self) -> Option<DeviceWait>;
+}
+
+/// What a kernel waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceWait {
+    /// The call, as the device counts: replays of graphs count too. The low 32 bits.
+    pub call: u32,
+    /// The awaited rank.
+    pub awaited: u32,
+    /// What for.
+    pub what: &'static str,
+    /// Moves for as long as it waits.
+    pub moment: u16,
 }
 
 /// Ends the waits of a session, on every rank that can be reached.

@@ -88,8 +88,12 @@ declare! {
         pub epoch: u64,
         /// What it saw instead.
         pub observed: u64,
+        /// What a thread waits for that has waited for long: the call, as the device counts (its low 32 bits, on top), the
+        /// time in milliseconds (16 bits), the awaited rank and what for, one of `step` (8 bits each). The time
+        /// moves for as long as it waits.
+        pub waiting: u64,
         /// Keeps ranks in cache lines of their own.
-        pub unused: [u64; 2],
+        pub unused: u64,
     }
 
     /// What every kernel is told that waits. It has the abort word and the budget, so that no such kernel can forget them.

@@ -119,7 +119,7 @@ impl GroupRecorder {
             trouble: Mutex::new(None),
             report: Once::new(),
         });
-        watch::add(&recorder, group.abort_handle());
+        watch::add(&recorder, group.abort_handle(), group.watches());
         Ok(Some(recorder))
     }
 

@@ -36,12 +36,27 @@ pub struct Progress {
     pub step: u32,
     /// Where the rank is in its group's life.
     pub phase: Phase,
+    /// What its device is waiting for, if it has been for long.
+    pub device: Option<DeviceWait>,
     /// The error that ended the group on this rank.
     pub end: Option<String>,
     /// The watchdog's last look, nanoseconds since 1970.
     pub beat: u64,
     /// When this image was taken, nanoseconds since 1970.
     pub taken: u64,
+}
+
+/// A kernel that waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWait {
+    /// The call, as the device counts: replays of graphs count too. The low 32 bits.
+    pub call: u64,
+    /// The awaited ranks.
+    pub awaited: Vec<u32>,
+    /// What for.
+    pub what: String,
+    /// Since when, nanoseconds since 1970.
+    pub since: u64,
 }
 
 /// Where a rank is in its group's life.

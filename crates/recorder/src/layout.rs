@@ -34,9 +34,11 @@ pub(crate) struct Memory {
     pub(crate) progress: ProgressLine,
     /// Written by the watchdog.
     pub(crate) beat: BeatLine,
+    /// Written by the watchdog.
+    pub(crate) device: DeviceLine,
     /// Written once, when the group ends badly.
     pub(crate) end: EndText,
-    pub(crate) _rest: [u64; 224],
+    pub(crate) _rest: [u64; 216],
     /// A [`About`](crate::about::About), as postcard has it.
     pub(crate) about: [AtomicU64; ABOUT_BYTES / 8],
     pub(crate) _gap: [u64; 8],
@@ -72,6 +74,20 @@ pub(crate) struct BeatLine {
     pub(crate) first: [AtomicU64; 3],
     /// At the watchdog's last look: the same.
     pub(crate) last: [AtomicU64; 3],
+}
+
+/// What the rank's device waits for.
+#[repr(C, align(64))]
+pub(crate) struct DeviceLine {
+    /// The call, as the device counts.
+    pub(crate) call: AtomicU64,
+    /// The awaited ranks, a bit each.
+    pub(crate) awaited: AtomicU64,
+    /// Since when, and when it was seen last, nanoseconds since 1970.
+    pub(crate) since: AtomicU64,
+    pub(crate) seen: AtomicU64,
+    /// What for: UTF-8, up to the first 0.
+    pub(crate) what: [AtomicU64; 4],
 }
 
 /// The sentence that ended the group.

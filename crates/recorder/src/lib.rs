@@ -33,7 +33,7 @@ pub use diagnosis::{Branch, Class, Diagnosis, GroupState, RankState, Verdict};
 pub use export::{RankDump, chrome_trace, flight_recorder, timeline};
 pub use find::{Found, in_folder, jobs, of_job, sweep};
 pub use group::{Dumps, GroupRecorder, Job, Options};
-pub use image::{Image, Life, Phase, Progress, Record, What};
+pub use image::{DeviceWait, Image, Life, Phase, Progress, Record, What};
 pub use last::after;
 pub use layout::BYTES;
 pub use parse::Damage;

@@ -8,12 +8,15 @@ use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
 
 use crate::about::About;
 use crate::clock::{self, Moment};
-use crate::image::{Image, Life, Phase, Progress, Record, What};
+use crate::image::{DeviceWait, Image, Life, Phase, Progress, Record, What};
 use crate::layout::{
-    ABOUT_BYTES, BYTES, BeatLine, END_BYTES, EndText, MAGIC, Memory, ProgressLine, SITE_BYTES,
-    SITES, SLOTS, SiteText, Slot, VERSION,
+    ABOUT_BYTES, BYTES, BeatLine, DeviceLine, END_BYTES, EndText, MAGIC, Memory, ProgressLine,
+    SITE_BYTES, SITES, SLOTS, SiteText, Slot, VERSION,
 };
 use crate::ring::{mix, note};
+
+/// A wait of the device that was not seen for longer than some looks of the watchdog is over.
+const RECENT: u64 = 500_000_000;
 
 /// Bytes that are no ring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,10 +118,30 @@ impl Bytes<'_> {
             chain: line(offset_of!(ProgressLine, chain)),
             step: line(offset_of!(ProgressLine, step)) as u32,
             phase: phase(line(offset_of!(ProgressLine, phase))),
+            device: self.device(last),
             end: self.text(offset_of!(Memory, end), offset_of!(EndText, text), END_BYTES),
             beat: clock::told(last.ticks, first, last),
             taken: clock::unix(),
         }
+    }
+
+    /// What the device waits for, if it did at the watchdog's last look.
+    fn device(&self, last: Moment) -> Option<DeviceWait> {
+        let word = |at: usize| self.word(offset_of!(Memory, device) + at);
+        let seen = word(offset_of!(DeviceLine, seen));
+        if seen == 0 || seen.saturating_add(RECENT) < last.unix {
+            return None;
+        }
+        let what =
+            (0..4).flat_map(|nth| word(offset_of!(DeviceLine, what) + 8 * nth).to_ne_bytes());
+        let what: Vec<u8> = what.take_while(|byte| *byte != 0).collect();
+        let awaited = word(offset_of!(DeviceLine, awaited));
+        Some(DeviceWait {
+            call: word(offset_of!(DeviceLine, call)),
+            awaited: (0..u64::BITS).filter(|rank| awaited >> rank & 1 != 0).collect(),
+            what: String::from_utf8_lossy(&what).into_owned(),
+            since: word(offset_of!(DeviceLine, since)),
+        })
     }
 
     /// The two moments that times are told by.

@@ -163,6 +163,17 @@ impl Ring {
         self.memory().progress.phase.store(phase as u64, Release);
     }
 
+    /// What the device waits for, seen now; `since` is in nanoseconds since 1970.
+    pub(crate) fn write_wait(&self, call: u32, awaited: u64, what: &str, since: u64) {
+        let line = &self.memory().device;
+        line.call.store(call.into(), Relaxed);
+        line.awaited.store(awaited, Relaxed);
+        line.since.store(since, Relaxed);
+        line.what.iter().for_each(|word| word.store(0, Relaxed));
+        write_text(&line.what, what);
+        line.seen.store(clock::unix(), Release);
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         let number = self.memory().progress.phase.load(Relaxed) as usize;
         Phase::ALL.get(number).copied().unwrap_or_default()

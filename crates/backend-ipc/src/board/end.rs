@@ -1,10 +1,10 @@
 //! How the group ends: a kernel's failure put into words, and the first verdict, which all repeat.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::{Duration, Instant};
 
-use crossover_core::backend::EnqueueError;
+use crossover_core::backend::{DeviceWait, EnqueueError};
 use crossover_core::verdict::Verdict;
 use crossover_kernel_abi::{Failure, code, step};
 
@@ -31,15 +31,7 @@ pub(crate) struct Fault {
 impl Fault {
     /// What was awaited, for a message.
     pub(crate) fn step(&self) -> String {
-        let what = match self.where_.step {
-            step::DATA => "data",
-            step::SHARE => "a reduced share",
-            step::BARRIER => "the barrier",
-            step::SECOND_BARRIER => "the second barrier",
-            step::TOKEN => "a token",
-            step::LAMPORT => "Lamport data",
-            _ => "something unknown",
-        };
+        let what = awaited_in_words(self.where_.step);
         let Failure { block, thread, flag, epoch, observed, .. } = self.where_;
         format!(
             "ipc, {what} (epoch {epoch}, flag {flag:#x}, block {block}, thread {thread}, saw {observed:#x})"
@@ -47,7 +39,36 @@ impl Fault {
     }
 }
 
+/// One of [`step`].
+fn awaited_in_words(step: u32) -> &'static str {
+    match step {
+        step::DATA => "data",
+        step::SHARE => "a reduced share",
+        step::BARRIER => "the barrier",
+        step::SECOND_BARRIER => "the second barrier",
+        step::TOKEN => "a token",
+        step::LAMPORT => "Lamport data",
+        _ => "something unknown",
+    }
+}
+
 impl Board {
+    /// What a kernel of this rank says that it has been awaiting for long.
+    pub(crate) fn waits(&self, rank: u32) -> Option<DeviceWait> {
+        // SAFETY: aligned, inside the mapping for as long as this is borrowed, and only ever
+        // written whole.
+        let word =
+            unsafe { AtomicU64::from_ptr((&raw const (*self.failure(rank)).waiting).cast_mut()) };
+        let word = word.load(Relaxed);
+        let byte = |shift: u32| (word >> shift & 0xFF) as u32;
+        (word != 0).then(|| DeviceWait {
+            call: (word >> 32) as u32,
+            awaited: byte(8),
+            what: awaited_in_words(byte(0)),
+            moment: (word >> 16) as u16,
+        })
+    }
+
     /// Has this group ended, or has a kernel of this rank given up? One look each, for every call.
     #[inline]
     pub(crate) fn is_well(&self, rank: u32) -> bool {

@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::ablation::{Guarantee, is_off};
-use crate::backend::{Abort, EnqueueError, Session};
+use crate::backend::{Abort, EnqueueError, Session, Watch};
 use crate::bootstrap::Bootstrap;
 use crate::call::{CallBuffers, CallKind, CallSig, Mode, Ops, Split};
 use crate::counters::{Count, Counters};
@@ -43,6 +43,7 @@ pub struct Communicator {
     /// Of which ops this rank tells what is decided.
     told: Ops,
     aborts: AbortHandle,
+    watches: Vec<Arc<dyn Watch>>,
     /// What a group of one copies with.
     copying: Copying,
     /// What backends read at the end of a capture.
@@ -178,12 +179,13 @@ impl Communicator {
         for line in told.iter().flat_map(|op| bands_in_words(&formed.plan, op)) {
             tracing::info!(target: "crossover::explain", "`{}`: {line}", settings.tag);
         }
-        let open = formed.sessions.iter().flatten();
+        let open = || formed.sessions.iter().flatten();
         Ok(Communicator {
             rank,
             counters: Counters::new(formed.plan.offers()),
             told,
-            aborts: AbortHandle { sessions: open.map(|s| s.abort_handle()).collect() },
+            aborts: AbortHandle { sessions: open().map(|s| s.abort_handle()).collect() },
+            watches: open().filter_map(|s| s.watch()).collect(),
             copying: Copying::of(&formed.facts),
             settings: settings.backends.clone(),
             check: settings.check,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{CallError, Communicator, Inner};
 use crate::ablation::{Guarantee, is_off};
+use crate::backend::Watch;
 use crate::record::{Entry, Event, Recorder};
 
 impl Communicator {
@@ -20,6 +21,11 @@ impl Communicator {
     /// which a recorder is told who served a call.
     pub fn targets(&self) -> &[String] {
         self.counters.targets()
+    }
+
+    /// What a watchdog can look at while calls run.
+    pub fn watches(&self) -> &[Arc<dyn Watch>] {
+        &self.watches
     }
 
     /// Notes the engine's state: `digest` is of all that must be equal on every rank in this step,

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossover_core::backend::EnqueueError;
+use crossover_core::backend::{EnqueueError, Watch};
 use crossover_core::settings::{HOST_DEVICE, OnHang};
 
 use super::Group;
+use super::device::Device;
 use super::patience::{Kind, Patience};
 use crate::analyse;
 use crate::diagnosis::{Class, Verdict};
@@ -25,6 +26,9 @@ pub(super) struct Look {
     far: Vec<Option<Far>>,
     /// Since when nothing has moved.
     since: Instant,
+    device: Device,
+    /// For how long the device has been waiting, if it is.
+    device_waits: Option<Duration>,
     patience: Patience,
     suspicion: Option<Suspicion>,
     /// The age at which a wait was told last: twice that age is told again.
@@ -63,10 +67,12 @@ pub(super) struct Finding {
 }
 
 impl Look {
-    pub(super) fn new(recorder: &GroupRecorder) -> Look {
+    pub(super) fn new(recorder: &GroupRecorder, watches: &[Arc<dyn Watch>]) -> Look {
         Look {
             far: recorder.rings().iter().map(|_| None).collect(),
             since: Instant::now(),
+            device: Device::new(watches),
+            device_waits: None,
             patience: Patience::default(),
             suspicion: None,
             told: None,
@@ -78,6 +84,7 @@ impl Look {
     /// Looks once. Returns what there is to say or to do.
     /// `all` are this process's groups.
     pub(super) fn at(&mut self, recorder: &GroupRecorder, all: &[Group]) -> Option<Finding> {
+        self.device_waits = self.device.look(recorder.ring());
         recorder.ring().beat();
         let mine = recorder.ring().phase();
         if matches!(mine, Phase::Closed | Phase::Failed | Phase::Dropped) {
@@ -120,7 +127,14 @@ impl Look {
             return Some(Suspect::Differs);
         }
         let patience = self.soft(recorder, kind);
-        (is_pending && self.since.elapsed() >= patience).then_some(Suspect::Waits)
+        (self.age() >= patience).then_some(Suspect::Waits)
+    }
+
+    /// For how long nothing has moved that should: calls of the host, or of the device, which come back
+    /// to their callers before they are done.
+    fn age(&self) -> Duration {
+        let host = if self.is_pending() { self.since.elapsed() } else { Duration::ZERO };
+        host.max(self.device_waits.unwrap_or_default())
     }
 
     fn second_look(
@@ -144,7 +158,7 @@ impl Look {
         if suspicion.since.elapsed() < wait {
             return None;
         }
-        let age = self.since.elapsed();
+        let age = self.age();
         let is_grave = suspect != Suspect::Waits || age >= recorder.options().hang_after;
         let is_new = match is_grave {
             true => !self.is_grave_told,

@@ -1,12 +1,14 @@
 //! The watchdog: one thread a process looks at the rings of all its groups ten times a second. It calls no
 //! vendor and reads memory and `/proc` alone, so that nothing that hangs can take it along.
 
+mod device;
 mod look;
 mod patience;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crossover_core::backend::Watch as DeviceWatch;
 use crossover_core::communicator::AbortHandle;
 
 use crate::group::GroupRecorder;
@@ -45,7 +47,11 @@ struct Watch {
 static WATCH: Mutex<Watch> = Mutex::new(Watch { groups: Vec::new(), by: None });
 
 /// Watches a group until its recorder is dropped.
-pub(crate) fn add(recorder: &Arc<GroupRecorder>, aborts: AbortHandle) {
+pub(crate) fn add(
+    recorder: &Arc<GroupRecorder>,
+    aborts: AbortHandle,
+    watches: &[Arc<dyn DeviceWatch>],
+) {
     let mut watch = lock();
     let process = std::process::id();
     if watch.by.is_some_and(|by| by != process) {
@@ -55,7 +61,7 @@ pub(crate) fn add(recorder: &Arc<GroupRecorder>, aborts: AbortHandle) {
     watch.groups.push(Watched {
         recorder: Arc::downgrade(recorder),
         aborts,
-        look: Look::new(recorder),
+        look: Look::new(recorder, watches),
     });
     if watch.by.is_none() {
         let named = std::thread::Builder::new().name("crossover-watch".to_owned());
