@@ -183,7 +183,15 @@ pub fn a_rank_that_never_comes_is_named(stand: &Stand, target: &Target) {
                 assert!(waited < deadline * 3 + slack, "{waited:?}");
                 refuses(rank, target);
             }
-            rank.meet("looked");
+            // Kernels have told for whom they wait, for a watchdog to see.
+            let waits = rank.comm().watches().iter().find_map(|watch| watch.waits());
+            let said = rank.meet(&waits.map_or_else(String::new, |wait| {
+                format!("rank {} for {}", wait.awaited, wait.what)
+            }));
+            if !rank.comm().watches().is_empty() {
+                assert!(said[0].is_empty(), "rank 0 waited for nobody: {said:?}");
+                assert!(said.iter().any(|said| said.starts_with("rank 0 for ")), "{said:?}");
+            }
             if rank.number() == 0 {
                 let late = outcome(rank, &some_call(target, 2)).expect_err("they have given up");
                 assert!(late.to_string().contains("still waiting for rank 0"), "{late}");
