@@ -5,6 +5,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::*;
 use crate::diagnosis::{Class, Diagnosis, Verdict};
 use crate::export::timeline;
+use crate::image::DeviceWait;
 
 /// A verdict about one record of a group.
 pub(super) fn verdict(group: u64, number: u64, ranks: &[u32], sentence: &str) -> Verdict {
@@ -108,6 +109,25 @@ fn what_is_not_there_is_seen_not_to_be_there() {
         let unseen = of_class(page, "text", "unseen").next().expect("told");
         assert_eq!(unseen.text(), Some("not seen"));
         assert!(of_class(page, "p", "well").next().is_some());
+    });
+}
+
+#[test]
+fn a_rank_tells_what_its_device_waits_for() {
+    let mut images = group("tp", 7, 3);
+    calls(&mut images, 2);
+    images[1].progress.device = Some(DeviceWait {
+        call: 2,
+        awaited: vec![0, 2],
+        what: "a flag".to_owned(),
+        since: images[1].progress.taken - 1_500_000_000,
+    });
+    let page = timeline(&images, &diagnosis(vec![]));
+    parsed(&page, |page| {
+        let told = page.descendants().filter(|n| n.is_text()).filter_map(|n| n.text());
+        let told =
+            told.filter(|t| t.ends_with("its device awaits ranks 0 and 2 for 1.5 s: a flag"));
+        assert_eq!(told.count(), 1);
     });
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
+use crossover_core::bootstrap::ranks_in_words;
+
 use super::escape::escaped;
 use super::window::stretches;
 use super::{letter, word};
@@ -133,8 +135,13 @@ fn name(page: &mut String, group: &Group, rank: usize, odd: bool) {
 fn state(image: &Image) -> String {
     let progress = &image.progress;
     let end = progress.end.as_ref().map_or(String::new(), |end| format!("\n{end}"));
+    let device = progress.device.as_ref().map_or(String::new(), |wait| {
+        let age = progress.taken.saturating_sub(wait.since) as f64 / 1e9;
+        let awaited = ranks_in_words(&wait.awaited);
+        format!("\nits device awaits {awaited} for {age:.1} s: {}", wait.what)
+    });
     format!(
-        "{}: on {}, {}, {}; {} records, {} came back; step {}{end}",
+        "{}: on {}, {}, {}; {} records, {} came back; step {}{device}{end}",
         image.source,
         image.about.device,
         life_name(image.life),
