@@ -17,6 +17,8 @@ pub struct Fault {
     pub step: u32,
     /// Right before this.
     pub at: Point,
+    /// A kill or a stop comes so much later, while the rank goes on.
+    pub after: Duration,
     /// What.
     pub what: What,
 }
@@ -55,8 +57,6 @@ pub enum Point {
 pub enum What {
     /// The process is killed.
     Kill,
-    /// It is killed so much later, while it goes on.
-    KillIn(Duration),
     /// It is stopped, and continued so much later.
     Stop(Duration),
     /// It sleeps.
@@ -142,9 +142,10 @@ impl Point {
 impl std::str::FromStr for Fault {
     type Err = String;
 
-    /// Reads `rank=1,step=6,at=logits,skip`; times are milliseconds, `delay=300`.
+    /// Reads `rank=1,step=6,at=logits,skip`; times are milliseconds, `delay=300`, `kill,after=50`.
     fn from_str(text: &str) -> Result<Fault, String> {
         let (mut rank, mut step, mut at, mut what) = (None, 0, None, None);
+        let mut after = Duration::ZERO;
         for word in text.split(',') {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let number = || value.parse::<u32>().map_err(|e| format!("`{word}` of a fault: {e}"));
@@ -153,8 +154,8 @@ impl std::str::FromStr for Fault {
                 "rank" => rank = Some(number()?),
                 "step" => step = number()?,
                 "at" => at = find(&POINTS, value),
-                "kill" if value.is_empty() => what = Some(What::Kill),
-                "kill" => what = Some(What::KillIn(time()?)),
+                "after" => after = time()?,
+                "kill" => what = Some(What::Kill),
                 "stop" => what = Some(What::Stop(time()?)),
                 "delay" => what = Some(What::Delay(time()?)),
                 "freeze" => what = Some(What::Freeze(time()?)),
@@ -162,7 +163,7 @@ impl std::str::FromStr for Fault {
             }
         }
         match (rank, at, what) {
-            (Some(rank), Some(at), Some(what)) => Ok(Fault { rank, step, at, what }),
+            (Some(rank), Some(at), Some(what)) => Ok(Fault { rank, step, at, after, what }),
             _ => Err(format!("`{text}` is no fault: write `rank=1,step=6,at=logits,skip`")),
         }
     }
@@ -190,14 +191,8 @@ impl Faults {
         for fault in here {
             match fault.what {
                 What::Change(what) => change = Some(what),
-                What::Kill => signal(Signal::KILL),
-                What::KillIn(after) => {
-                    std::thread::spawn(move || {
-                        std::thread::sleep(after);
-                        signal(Signal::KILL);
-                    });
-                }
-                What::Stop(time) => stop(time),
+                What::Kill => later(fault.after, || signal(Signal::KILL)),
+                What::Stop(time) => later(fault.after, move || stop(time)),
                 What::Delay(time) => std::thread::sleep(time),
                 What::Freeze(time) => {
                     IS_FROZEN.store(true, Relaxed);
@@ -207,6 +202,16 @@ impl Faults {
         }
         change
     }
+}
+
+fn later(after: Duration, what: impl FnOnce() + Send + 'static) {
+    if after.is_zero() {
+        return what();
+    }
+    std::thread::spawn(move || {
+        std::thread::sleep(after);
+        what();
+    });
 }
 
 /// Stops this process; a child lets it go on.
@@ -241,7 +246,8 @@ mod tests {
     fn a_fault_is_read_as_it_is_written() {
         let fault: Fault = "rank=1,step=6,at=logits,skip".parse().expect("it is one");
         let what = What::Change(Change::Skip);
-        assert_eq!(fault, Fault { rank: 1, step: 6, at: Point::Logits, what });
+        let after = Duration::ZERO;
+        assert_eq!(fault, Fault { rank: 1, step: 6, at: Point::Logits, after, what });
         let fault: Fault = "rank=0,at=form,delay=20".parse().expect("it is one");
         assert_eq!((fault.step, fault.what), (0, What::Delay(Duration::from_millis(20))));
         assert!("rank=0,at=nowhere,kill".parse::<Fault>().is_err());

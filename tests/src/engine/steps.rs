@@ -194,7 +194,10 @@ impl Engine {
             calls.pop();
         }
         let signature = |point: &Point| self.call(*point, graph as usize, Mode::Graph);
-        let signatures: Vec<CallSig<'static>> = calls.iter().map(signature).collect();
+        let mut signatures: Vec<CallSig<'static>> = calls.iter().map(signature).collect();
+        if change == Some(Change::Size) {
+            signatures[0].count += self.world();
+        }
         self.groups.tp.prepare(&signatures)?;
         let stream = self.tensors.stream().ok_or_else(|| {
             Ended::Wrong("graphs are captured on a device: set CROSSOVER_DEVICE".to_owned())

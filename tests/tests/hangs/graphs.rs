@@ -40,6 +40,16 @@ fn a_call_is_left_out_of_a_capture() {
 }
 
 #[test]
+fn another_size_is_captured() {
+    let Some(plan) = graphs("rank=1,step=2,at=capture,size") else { return };
+    let ended = plan.run();
+    // Ranks that compare in the capture itself end before others come to its end: those say so.
+    assert!(ended.ends.iter().all(|end| matches!(end.code, Some(1 | 4))), "{ended:#?}");
+    let verdict = ended.odd("size_mismatch", 1);
+    assert!(verdict["sentence"].as_str().is_some_and(|s| s.contains("2051")), "{verdict:#}");
+}
+
+#[test]
 fn killed_in_a_capture_and_at_its_end() {
     for fault in ["step=2,at=capture,kill", "step=2,at=commit,kill"] {
         let Some((ended, _)) = ends(fault, 4, "crashed_rank") else { return };
@@ -49,7 +59,7 @@ fn killed_in_a_capture_and_at_its_end() {
 
 #[test]
 fn stopped_at_the_end_of_a_capture() {
-    let Some((ended, _)) = ends("step=2,at=commit,stop=6000", 4, "stopped_rank") else { return };
+    let Some((ended, _)) = ends("step=2,at=commit,stop=5000", 4, "stopped_rank") else { return };
     ended.say(&["rank 1"], &[]);
 }
 
@@ -61,7 +71,7 @@ fn killed_before_a_replay() {
 
 #[test]
 fn late_for_a_replay() {
-    let Some((_, verdict)) = ends("step=5,at=replay,delay=6000", 4, "not_arrived") else { return };
+    let Some((_, verdict)) = ends("step=5,at=replay,delay=5000", 4, "not_arrived") else { return };
     assert!(verdict["sentence"].as_str().is_some_and(|s| s.contains("the replay of graph 2")));
 }
 

@@ -56,6 +56,19 @@ pub(crate) fn on_device(world: u32, faults: &str) -> Option<Plan> {
     }
 }
 
+/// Looks at all of these at the same time: what takes long is waiting.
+pub(crate) fn together<T: Sync>(cases: &[T], look: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        let look = &look;
+        let cases: Vec<_> = cases.iter().map(|case| scope.spawn(move || look(case))).collect();
+        for case in cases {
+            if let Err(panic) = case.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
 /// Says why a test does nothing.
 pub(crate) fn skip(why: &str) {
     let line = format!("skipped: {why}\n");

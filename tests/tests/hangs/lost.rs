@@ -1,7 +1,7 @@
 //! A rank is killed, stopped, late, frozen, leaves, or has a link that is dead: in an open group, in a
 //! call, in the goodbye. The others end in time, and name it.
 
-use super::job::{Ended, Plan, engines, wired};
+use super::job::{Ended, Plan, engines, on_host, together, wired};
 
 /// What is awaited is a hang after 2 s, and told after half a second.
 fn short(plan: Plan) -> Plan {
@@ -27,7 +27,7 @@ fn killed_between_calls() {
 
 #[test]
 fn killed_in_a_call() {
-    let faults = "rank=2,step=5,at=attn,delay=1500 rank=1,step=5,at=attn,kill=300";
+    let faults = "rank=2,step=5,at=attn,delay=1500 rank=1,step=5,at=attn,kill,after=300";
     let ended = killed(3, faults, &[1]);
     ended.say(&["rank 1"], &[1]);
     let (_, dump) = &ended.dumps[0];
@@ -54,28 +54,39 @@ fn killed_instead_of_a_goodbye() {
 
 #[test]
 fn stopped_for_longer_than_it_may() {
-    for point in ["step=5,at=logits", "at=close"] {
+    together(&["step=5,at=logits", "at=close"], |point| {
         let ended = short(engines(3, &format!("rank=1,{point},stop=4000"))).run();
         ended.codes(4, &[]).verdict("stopped_rank", &[1]);
         ended.say(&["is stopped, by a signal or a debugger"], &[]);
-    }
+    });
+}
+
+#[test]
+fn stopped_in_a_call() {
+    let faults = "rank=0,step=5,at=attn,delay=700 rank=2,step=5,at=attn,stop=4000,after=300";
+    let ended = short(engines(3, faults)).run();
+    ended.codes(4, &[]).verdict("stopped_rank", &[2]);
 }
 
 #[test]
 fn stopped_and_continued_in_time() {
-    let ended = engines(3, "rank=1,step=5,at=logits,stop=800").run();
-    assert_eq!(ended.well().warnings(), 0, "{ended:#?}");
+    let stops =
+        ["step=5,at=logits,stop=800", "step=5,at=attn,stop=800,after=100", "at=close,stop=800"];
+    together(&stops, |stop| {
+        let faults = format!("rank=1,{stop} rank=0,step=5,at=attn,delay=300");
+        let ended = engines(3, &faults).run();
+        assert_eq!(ended.well().warnings(), 0, "{ended:#?}");
+    });
 }
 
 #[test]
 fn later_than_it_may() {
-    for (world, rank, point) in [(3, 2, "step=5,at=logits"), (8, 0, "step=5,at=attn")] {
+    let cases = [(3, 2, "step=5,at=logits"), (8, 0, "step=5,at=attn"), (3, 1, "at=close")];
+    together(&cases, |&(world, rank, point)| {
         let ended = short(engines(world, &format!("rank={rank},{point},delay=4000"))).run();
         ended.codes(4, &[]).verdict("not_arrived", &[rank]);
         ended.say(&[&format!("rank {rank} has not arrived at")], &[]);
-    }
-    let ended = short(engines(3, "rank=1,at=close,delay=4000")).run();
-    ended.codes(4, &[]).verdict("not_arrived", &[1]);
+    });
 }
 
 #[test]
@@ -88,6 +99,24 @@ fn a_second_late_is_told_and_ends_nothing() {
 }
 
 #[test]
+fn a_hang_is_only_told_where_it_is_to_be_logged() {
+    let plan = short(engines(3, "rank=2,step=5,at=logits,delay=4000")).set("on_hang", "log");
+    let ended = plan.run();
+    ended.codes(0, &[]).verdict("not_arrived", &[2]);
+    let told =
+        |rank: usize| ended.ends[rank].stderr.contains("ERROR crossover::watch: the watchdog:");
+    assert!(told(0) && told(1), "{ended:#?}");
+}
+
+#[test]
+fn a_hang_ends_what_comes_after_it_where_it_is_to_be_an_error() {
+    let plan = short(engines(3, "rank=2,step=5,at=logits,delay=4000")).set("on_hang", "error");
+    let ended = plan.run();
+    ended.codes(4, &[]).say(&["rank 2 has not arrived at call 14"], &[]);
+    ended.verdict("not_arrived", &[2]);
+}
+
+#[test]
 fn frozen_with_its_watchdog() {
     let plan = engines(3, "rank=1,step=5,at=attn,freeze=9000");
     let ended = plan.set("hang_warning", "500ms").set("hang_timeout", "7s").run();
@@ -96,13 +125,18 @@ fn frozen_with_its_watchdog() {
 
 #[test]
 fn a_rank_leaves() {
-    for (point, what) in [("step=5,at=state", "all_reduce"), ("at=close", "a goodbye")] {
-        let ended = engines(3, &format!("rank=1,{point},leave")).run();
+    // On a device peers learn of it before they have come to the goodbye.
+    let cases = [
+        (engines(3, "rank=1,step=5,at=state,leave"), "all_reduce"),
+        (on_host(3, "rank=1,at=close,leave"), "a goodbye"),
+    ];
+    together(&cases, |(plan, what)| {
+        let ended = plan.run();
         let verdict = ended.codes(4, &[1]).verdict("left", &[1]);
         let sentence = verdict["sentence"].as_str().unwrap_or_default();
         assert!(sentence.contains(what), "{verdict:#}");
         assert_eq!(ended.ends[1].code, Some(0), "{ended:#?}");
-    }
+    });
 }
 
 #[test]

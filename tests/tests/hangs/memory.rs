@@ -14,7 +14,7 @@ use super::job::{engines, files, skip};
 #[track_caller]
 fn is_found_in(folder: &str) {
     // Time to look around from outside, as an operator does.
-    let faults = "rank=0,step=5,at=attn,delay=2500 rank=2,step=5,at=attn,kill=2000";
+    let faults = "rank=0,step=5,at=attn,delay=2500 rank=2,step=5,at=attn,kill,after=2000";
     let mut job = engines(3, faults).set("record_dir", folder).start();
     job.ready();
     let found = of_job(&job.name, Path::new(folder));
