@@ -2,13 +2,14 @@
 //! another. A circle of such waits never ends.
 
 use crossover_core::bootstrap::ranks_in_words;
+use crossover_core::settings::HOST_DEVICE;
 
 use crate::about::Process;
 use crate::diagnosis::{Class, Verdict};
 use crate::image::Life;
 
 use super::finding::{at, finding};
-use super::group::{Group, failed, issued, outstanding};
+use super::group::{Group, failed, front, issued, outstanding};
 use super::{advice, words};
 
 /// One rank of a group waits inside a record for others that have not come to it.
@@ -66,7 +67,9 @@ fn waits(groups: &[Group<'_>]) -> Vec<Wait> {
         };
         let images = rings.images.iter().filter(|(_, image)| able(image));
         let waits = images.filter_map(|(rank, image)| {
-            let number = outstanding(image)?;
+            // Calls on a device come back at once; what is ahead of others waits for them there.
+            let on_device = (image.about.device != HOST_DEVICE).then(|| front(image));
+            let number = outstanding(image).or(on_device)?;
             Some(Wait { group, rank: *rank, number })
         });
         waits.filter(|wait| !awaited(groups, wait).is_empty()).collect()

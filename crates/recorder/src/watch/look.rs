@@ -250,13 +250,13 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
     }
 }
 
-/// Is anybody in a call of this group? Of groups that form a circle somebody is.
+/// Is anybody in a call of this group, or ahead of others? Of groups that form a circle somebody is.
 fn is_stuck(group: &Group, images: &[Image]) -> bool {
     let number = group.recorder.ring().about().group;
-    let mut images = images.iter().filter(|image| image.about.group == number);
-    images.any(|image| {
-        is_open(image.progress.phase) && image.progress.finished < image.progress.issued
-    })
+    let own = images.iter().filter(|image| image.about.group == number);
+    let open = || own.clone().map(|image| &image.progress).filter(|p| is_open(p.phase));
+    let most = open().map(|progress| progress.issued).max();
+    open().any(|p| p.finished < p.issued || Some(p.issued) != most)
 }
 
 /// A drift of state is no more than a word while calls still match. That ranks are a little apart is no
