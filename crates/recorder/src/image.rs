@@ -40,6 +40,8 @@ pub struct Progress {
     pub device: Option<DeviceWait>,
     /// The error that ended the group on this rank.
     pub end: Option<String>,
+    /// When the rank joined its group, nanoseconds since 1970.
+    pub born: u64,
     /// The watchdog's last look, nanoseconds since 1970.
     pub beat: u64,
     /// When this image was taken, nanoseconds since 1970.

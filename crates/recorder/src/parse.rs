@@ -120,6 +120,7 @@ impl Bytes<'_> {
             phase: phase(line(offset_of!(ProgressLine, phase))),
             device: self.device(last),
             end: self.text(offset_of!(Memory, end), offset_of!(EndText, text), END_BYTES),
+            born: first.unix,
             beat: clock::told(last.ticks, first, last),
             taken: clock::unix(),
         }

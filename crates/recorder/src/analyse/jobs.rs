@@ -7,7 +7,7 @@ use crossover_core::bootstrap::ranks_in_words;
 
 use crate::image::{Image, Life, Phase};
 
-use super::group::{Group, NANOS_PER_MS, activity, issued};
+use super::group::{Group, activity, issued};
 
 /// A job's groups, and what is to be said of rings that are not judged.
 pub(super) struct Job<'a> {
@@ -128,9 +128,9 @@ fn without_replaced<'a>(groups: Vec<Group<'a>>, notes: &mut Vec<String>) -> Vec<
 fn replaces(new: &Group<'_>, old: &Group<'_>) -> bool {
     let same_name = new.tag == old.tag && new.number != old.number;
     let ended = old.images.values().all(|image| has_ended(image, new));
-    let born = new.images.values().map(|image| first_seen(image)).min().unwrap_or(0);
+    let born = new.images.values().map(|image| image.progress.born).min().unwrap_or(0);
     let died = old.images.values().map(|image| activity(image)).max().unwrap_or(u64::MAX);
-    same_name && ended && born >= died && started_later(new, old, died)
+    same_name && ended && born >= died
 }
 
 fn has_ended(image: &Image, new: &Group<'_>) -> bool {
@@ -142,28 +142,6 @@ fn has_ended(image: &Image, new: &Group<'_>) -> bool {
             over || new.images.values().all(|other| other.about.process != image.about.process)
         }
     }
-}
-
-/// Were the processes of `new` started when those of `old` had ended? The rings of a long run no
-/// longer tell when it began, so that two that lived side by side may look like one after another.
-fn started_later(new: &Group<'_>, old: &Group<'_>, died: u64) -> bool {
-    const NANOS_PER_TICK: u64 = 10 * NANOS_PER_MS; // the kernel tells programs 100 ticks a second
-    /// Within which the processes of one job are started, where nothing better is known.
-    const TOGETHER: u64 = 60_000 * NANOS_PER_MS;
-    let started = |image: &&Image| image.about.process.started;
-    let first_new = new.images.values().map(started).min().unwrap_or(0);
-    let last_old = old.images.values().map(started).max().unwrap_or(0);
-    let same = |image: &&Image| {
-        new.images.values().any(|other| other.about.process == image.about.process)
-    };
-    if first_new == 0 || last_old == 0 || old.images.values().any(same) {
-        return true;
-    }
-    let from_the_start = old.images.values().any(|image| image.records.contains_key(&1));
-    let first_record = old.images.values().map(|image| first_seen(image)).min().unwrap_or(died);
-    let lived = died.saturating_sub(first_record);
-    let lived = if from_the_start { lived } else { lived.max(TOGETHER) };
-    first_new.saturating_sub(last_old) > lived / NANOS_PER_TICK
 }
 
 fn unseen(group: &Group<'_>) -> Vec<String> {
@@ -199,9 +177,4 @@ fn lost_records(group: &Group<'_>) -> Vec<String> {
 
 fn node(image: &Image) -> &str {
     image.about.nodes.get(image.about.rank as usize).map_or("", String::as_str)
-}
-
-/// The oldest moment that the ring tells of.
-fn first_seen(image: &Image) -> u64 {
-    image.records.values().next().map_or_else(|| activity(image), |record| record.at)
 }

@@ -132,7 +132,8 @@ impl Group {
         let ranks = (0..).zip(pids).map(|(rank, pid)| {
             let about = about(tag, number, rank, pids, *pid);
             let taken = BORN + 60 * SECOND;
-            let progress = Progress { taken, beat: taken - SECOND / 20, ..Progress::default() };
+            let beat = taken - SECOND / 20;
+            let progress = Progress { born: BORN, taken, beat, ..Progress::default() };
             let source = format!("{tag}.{rank}.ring");
             let (records, life) = (BTreeMap::new(), Life::Running);
             Rank { image: Image { source, about, progress, records, life }, seq: 0 }
