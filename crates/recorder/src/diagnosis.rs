@@ -33,7 +33,8 @@ pub struct Verdict {
     pub tag: String,
     /// The group's number.
     pub group: u64,
-    /// The record at which it shows; the first that differs, or the one that is waited for.
+    /// The record at which it shows; the first that differs, or the one that is waited for. Of what
+    /// devices wait in, the last that all ranks have enqueued: it is that or one before.
     pub number: Option<u64>,
     /// That record's call, as errors have it.
     pub seq: Option<u64>,
@@ -92,6 +93,8 @@ pub enum Class {
     CrossGroupDeadlock,
     /// Same history, and a rank has not come to the next call.
     NotArrived,
+    /// All ranks have enqueued the call, and a rank's device has not come to it.
+    DeviceBehind,
     /// All ranks are in the call and it does not end.
     StuckTransport,
     /// All ranks are in calls that end, each after a long time.
@@ -152,10 +155,25 @@ pub struct RankState {
     pub step: u32,
     /// Its last record, in words.
     pub last: Option<String>,
+    /// What its device waits for, if it has been for long.
+    pub device: Option<DeviceState>,
     /// The error that ended the group on it.
     pub end: Option<String>,
     /// How old its watchdog's last look was, milliseconds.
     pub beat_age_ms: Option<u64>,
+}
+
+/// A kernel that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceState {
+    /// The call, as the device counts: replays of graphs count too. The low 32 bits.
+    pub call: u64,
+    /// The awaited ranks.
+    pub awaited: Vec<u32>,
+    /// What for.
+    pub what: String,
+    /// For how long it had been waiting when the image was taken, milliseconds.
+    pub age_ms: u64,
 }
 
 impl Diagnosis {
@@ -188,6 +206,7 @@ impl Class {
             Class::Left => "left",
             Class::CrossGroupDeadlock => "cross_group_deadlock",
             Class::NotArrived => "not_arrived",
+            Class::DeviceBehind => "device_behind",
             Class::StuckTransport => "stuck_transport",
             Class::SlowTransport => "slow_transport",
             Class::Ended => "ended",
@@ -196,7 +215,13 @@ impl Class {
 
     /// Is it about ranks that wait, so that only its age tells trouble from a healthy moment?
     pub const fn is_wait(self) -> bool {
-        matches!(self, Class::CrossGroupDeadlock | Class::NotArrived | Class::StuckTransport)
+        matches!(
+            self,
+            Class::CrossGroupDeadlock
+                | Class::NotArrived
+                | Class::DeviceBehind
+                | Class::StuckTransport
+        )
     }
 }
 
@@ -227,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_class_is_named_as_json_has_it() {
-        for class in [Class::ConfigDivergence, Class::NotArrived, Class::Frozen, Class::Ended] {
+        for class in [Class::ConfigDivergence, Class::DeviceBehind, Class::Frozen, Class::Ended] {
             let json = serde_json::to_string(&class).expect("a unit variant is a string");
             assert_eq!(json, format!("\"{}\"", class.name()));
         }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::analyse::state_in_words;
 use crate::diagnosis::{Diagnosis, GroupState, RankState, Verdict, life_name};
 
 /// Writes a diagnosis.
@@ -54,6 +55,9 @@ fn write_group(out: &mut String, group: &GroupState) {
     write(&head);
     for row in &rows {
         write(&row.each_ref().map(String::as_str));
+    }
+    for wait in group.ranks.iter().filter_map(state_in_words) {
+        line(out, "  ", &wait);
     }
     for rank in &group.ranks {
         if let Some(end) = &rank.end {

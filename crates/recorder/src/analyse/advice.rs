@@ -166,6 +166,28 @@ pub(super) fn transport(group: &Group<'_>) -> Vec<String> {
     lines
 }
 
+/// Devices that have not come to a call.
+pub(super) fn device_behind(group: &Group<'_>, ranks: &[u32]) -> Vec<String> {
+    let mut lines: Vec<String> = ranks
+        .iter()
+        .map(|rank| {
+            let (host, pid) = place(group.member(*rank));
+            let device = group.images.get(rank).map_or("", |image| image.about.device.as_str());
+            format!(
+                "see what runs on rank {rank}'s device ({device}), on {host}: `nvidia-smi`, and \
+                 `cuda-gdb -p {pid}` with `info cuda kernels`: what is ahead of the call in its \
+                 stream?"
+            )
+        })
+        .collect();
+    lines.push(
+        "if that device is idle, it has done its part, or got no work: `crossover doctor`, and \
+         `dmesg | grep -i xid` on its node"
+            .to_owned(),
+    );
+    lines
+}
+
 /// The group ended with an error.
 pub(super) fn ended(group: &Group<'_>, ranks: &[u32]) -> Vec<String> {
     vec![format!("read the log of {} about the time of that error", processes(group, ranks))]

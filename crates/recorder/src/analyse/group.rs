@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diagnosis::{GroupState, RankState};
 use crate::image::{Image, Life, Phase, Record, What};
 
-use super::words;
+use super::{device, words};
 
 /// A group, and the rings that were found of it.
 pub(super) struct Group<'a> {
@@ -38,7 +38,7 @@ impl<'a> Group<'a> {
 
     /// When an image was taken, nanoseconds since 1970. A copy in a file is read long after it was
     /// made: of those, when any ring of the group moved last.
-    fn taken(&self, image: &Image) -> u64 {
+    pub(super) fn taken(&self, image: &Image) -> u64 {
         match image.life {
             Life::Unknown => self.images.values().map(|image| activity(image)).max().unwrap_or(0),
             _ => image.progress.taken,
@@ -83,6 +83,7 @@ impl<'a> Group<'a> {
             step: progress.step,
             last: image.and_then(last).map(words::record),
             end: progress.end,
+            device: image.and_then(|image| device::state(self, image)),
             beat_age_ms: image.and_then(|image| self.beat_age_ms(image)),
         }
     }

@@ -3,12 +3,15 @@
 //!
 //! [`jobs`] sorts images into groups, [`history`] finds where histories part, [`odd`] and
 //! [`branch`] say in what; [`life`], [`waits`] and [`deadlock`] judge ranks that agree and do not
-//! go on; [`ended`] quotes. [`twice`] compares two looks.
+//! go on, [`device`] and [`device_hang`] their devices; [`ended`] quotes. [`twice`] compares two
+//! looks.
 
 mod advice;
 mod branch;
 mod config;
 mod deadlock;
+mod device;
+mod device_hang;
 mod ended;
 mod finding;
 mod group;
@@ -27,6 +30,7 @@ use crate::image::Image;
 use group::{Group, outstanding};
 use jobs::Job;
 
+pub(crate) use device::state_in_words;
 pub use twice::analyse_twice;
 
 /// Judges images of one moment: a diagnosis for each job, by name.
@@ -82,6 +86,14 @@ fn of_group(group: &Group<'_>) -> Vec<Verdict> {
     verdicts.extend(waits);
     if verdicts.iter().all(|verdict| verdict.class == Class::ConfigDivergence) {
         verdicts.extend(ended::verdict(group));
+    }
+    // Who is named for another reason is waited for as well.
+    let of_hosts = |verdict: &&mut Verdict| {
+        let by_devices = [Class::DeviceBehind, Class::StuckTransport, Class::ConfigDivergence];
+        !by_devices.contains(&verdict.class)
+    };
+    for verdict in verdicts.iter_mut().filter(of_hosts) {
+        verdict.evidence.extend(device::evidence(group, &verdict.ranks));
     }
     verdicts
 }

@@ -7,7 +7,7 @@ use crate::image::{Image, Phase};
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, last, next_meeting, outstanding};
-use super::{advice, life, words};
+use super::{advice, device, device_hang, life, words};
 
 /// Ten looks of a watchdog missed: worth a word.
 const QUIET_MS: u64 = 1000;
@@ -25,34 +25,41 @@ pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {
     let absent = ranks_where(group, |image| behind(&image) && !lost(&image));
     let low = |ranks: &[u32]| ranks.iter().map(|rank| issued(group.images[rank])).min();
     let Some(lowest) = low(&absent) else {
-        return transport(group);
+        return device_hang::verdict(group).or_else(|| transport(group));
     };
     let gone = ranks_where(group, |image| lost(&image));
     if low(&gone).is_some_and(|gone| gone <= lowest) {
         return None;
     }
+    // Who waits with its device for others is late because of them.
+    let held_up = |rank: &&u32| device::wait_of(group, **rank).is_some();
+    let at_lowest = absent.iter().filter(|rank| issued(group.images[*rank]) == lowest);
+    if at_lowest.clone().all(|rank| held_up(&rank)) {
+        return device_hang::verdict(group).or_else(|| not_arrived(group, lowest));
+    }
     not_arrived(group, lowest)
 }
 
 /// What cannot be told because rings are missing.
-pub(super) fn undecided(group: &Group<'_>) -> Option<String> {
+pub(super) fn undecided(group: &Group<'_>) -> Vec<String> {
     let waiting = ranks_where(group, |image| outstanding(image).is_some());
     let unseen = group.unseen();
     let all = !waiting.is_empty() && waiting.len() == group.images.len() && !unseen.is_empty();
-    all.then(|| {
+    let of_hosts = all.then(|| {
         format!(
             "all ranks of `{}` that were seen are in calls: whether {} came to theirs is not known",
             group.tag,
             ranks_in_words(&unseen)
         )
-    })
+    });
+    of_hosts.into_iter().chain(device_hang::undecided(group)).collect()
 }
 
 fn ranks_where(group: &Group<'_>, is: impl Fn(&Image) -> bool) -> Vec<u32> {
     group.images.iter().filter(|(_, image)| is(image)).map(|(rank, _)| *rank).collect()
 }
 
-fn has_left(image: &Image) -> bool {
+pub(super) fn has_left(image: &Image) -> bool {
     matches!(image.progress.phase, Phase::Closed | Phase::Dropped)
 }
 
@@ -101,7 +108,7 @@ fn not_arrived(group: &Group<'_>, lowest: u64) -> Option<Verdict> {
     let late = |image: &Image| {
         issued(image) == lowest && life::class(group, image).is_none() && !has_left(image)
     };
-    let ranks = ranks_where(group, late);
+    let ranks = without_held_up(group, ranks_where(group, late));
     // Who failed inside a call did not keep others waiting: others may well have waited for it.
     let failed_inside = |rank: &u32| {
         let image = group.images[rank];
@@ -151,6 +158,16 @@ fn not_arrived(group: &Group<'_>, lowest: u64) -> Option<Verdict> {
     }
     verdict.advice = advice::stacks(group, &verdict.ranks);
     Some(verdict)
+}
+
+/// Of ranks that are late together, those that do not wait for one of them with their device.
+fn without_held_up(group: &Group<'_>, ranks: Vec<u32>) -> Vec<u32> {
+    let wait = |rank: &u32| device::wait_of(group, *rank);
+    let free: Vec<u32> = ranks.iter().copied().filter(|rank| wait(rank).is_none()).collect();
+    let held_up = |rank: &u32| {
+        wait(rank).is_some_and(|wait| wait.awaited.iter().any(|peer| free.contains(peer)))
+    };
+    ranks.into_iter().filter(|rank| !held_up(rank)).collect()
 }
 
 /// What a late rank did last.

@@ -1,5 +1,6 @@
 //! Records, places and times in words.
 
+use crossover_core::bootstrap::ranks_in_words;
 use crossover_core::bytes::size_text;
 use crossover_core::call::{Mode, Op};
 
@@ -61,6 +62,20 @@ pub(super) fn span(ms: u64) -> String {
         1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         _ => format!("{} min", ms / 60_000),
     }
+}
+
+/// "the device of rank 2", "the devices of ranks 0 and 1".
+pub(super) fn devices(ranks: &[u32]) -> String {
+    format!("the {} of {}", verb(ranks, "device", "devices"), ranks_in_words(ranks))
+}
+
+/// "for rank 2, data, for 3.1 s, device call 123".
+pub(super) fn device_wait(awaited: &[u32], what: &str, age_ms: u64, call: u32) -> String {
+    let whom = match awaited {
+        [] => "a rank that is not known".to_owned(),
+        ranks => ranks_in_words(ranks),
+    };
+    format!("for {whom}, {what}, for {}, device call {call}", span(age_ms))
 }
 
 /// The verb for so many: `verb(ranks, "has", "have")`.
