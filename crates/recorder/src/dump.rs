@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use crate::analyse::analyse;
 use crate::diagnosis::Diagnosis;
@@ -16,6 +17,11 @@ use crate::image::Image;
 use crate::place::{PREFIX, plain};
 use crate::reader::Reader;
 use crate::text::text;
+
+/// Held while a dump is written.
+static WRITING: Mutex<()> = Mutex::new(());
+/// How long a process that ends waits for a dump that another thread of it writes.
+const AT_EXIT: Duration = Duration::from_secs(2);
 
 /// Dumps that are kept in the folder that nobody chose.
 const KEPT: usize = 16;
@@ -79,6 +85,7 @@ pub(crate) fn write(
         }
         Dumps::Temporary(folder) => own_folder(folder)?,
     };
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(about) = rings.first().map(|ring| ring.about()) else { return Ok(None) };
     let (job, tag) = (plain(&about.job), plain(&about.tag));
     let folder = root.join(format!("{PREFIX}{job}.{tag}.{:016x}", about.group));
@@ -107,6 +114,14 @@ pub(crate) fn write(
         remove_oldest(&root);
     }
     Ok(Some(folder))
+}
+
+/// The process ends: a dump that is being written is written to its end.
+pub(crate) fn await_written() {
+    let start = Instant::now();
+    while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock)) && start.elapsed() < AT_EXIT {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {

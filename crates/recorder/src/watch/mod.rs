@@ -111,6 +111,7 @@ fn run() {
 
 /// The process ends.
 fn leave_all() {
+    crate::dump::await_written();
     if let Ok(watch) = WATCH.try_lock()
         && watch.by == Some(std::process::id())
     {
