@@ -12,28 +12,29 @@ use std::io::Write;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use crossover_core::ablation::Guarantee::{Counters, Decision, Fingerprint};
+use crossover_core::ablation::Guarantee::{Counters, Decision, Fingerprint, Record};
 use crossover_core::ablation::{Guarantee, switch_off};
 use crossover_core::call::ReduceOp;
 use crossover_core::communicator::Communicator;
-use crossover_tests::groups::{Plan, run};
+use crossover_tests::groups::{Plan, run_recorded};
 
 const CALLS: u32 = 20_000;
 const ROUNDS: usize = 60;
 
 /// A name, what is switched off, and whether calls take turns, so that each is decided anew.
-const CASES: [(&str, &[Guarantee], bool); 6] = [
+const CASES: [(&str, &[Guarantee], bool); 7] = [
     ("everything on", &[], false),
     ("decided anew", &[], true),
     ("without decision", &[Decision], false),
     ("without counters", &[Counters], false),
     ("without fingerprint", &[Fingerprint], false),
-    ("without all three", &[Decision, Counters, Fingerprint], false),
+    ("without record", &[Record], false),
+    ("without all four", &[Decision, Counters, Fingerprint, Record], false),
 ];
 
 fn main() -> std::io::Result<()> {
     let meet = Barrier::new(2);
-    let times = run(2, &Plan::forcing("host/one_shot"), |group| {
+    let times = run_recorded(2, &Plan::forcing("host/one_shot"), |group| {
         let rank = group.rank();
         bind(rank);
         let mut times = [(); CASES.len()].map(|()| Vec::with_capacity(ROUNDS));

@@ -14,7 +14,8 @@ use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
 use crossover_core::form::FormError;
 use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Policy, Rule};
 use crossover_core::registry::Registry;
-use crossover_core::settings::GroupSettings;
+use crossover_core::settings::{GroupSettings, OnHang};
+use crossover_recorder::{self as recorder, Dumps, GroupRecorder};
 
 /// How a test's groups are formed.
 #[derive(Clone)]
@@ -148,7 +149,40 @@ pub fn run<R: Send>(world: u32, plan: &Plan, body: impl Fn(&Communicator) -> R +
     try_run(world, |_| plan.clone(), |formed| body(&formed.expect("the group forms")))
 }
 
-/// The same, with a plan of each rank's own, and formation allowed to fail.
+/// [`run`], with a flight recorder for each rank, as the facade gives groups.
+///
+/// # Panics
+///
+/// As for [`run`], or if there is no memory for a recorder.
+pub fn run_recorded<R: Send>(
+    world: u32,
+    plan: &Plan,
+    body: impl Fn(&Communicator) -> R + Sync,
+) -> Vec<R> {
+    on_channels(world, Duration::from_secs(60), |boot| {
+        let (registry, settings) = (&plan.registry, &plan.settings);
+        let report = report_of(boot.rank());
+        let group = Communicator::form(boot, registry, &plan.policy, report, settings)
+            .expect("the group forms");
+        let job = recorder::Job {
+            name: format!("test-{}", std::process::id()),
+            attempt: 0,
+            device: settings.backends.device.clone(),
+            backends: registry.digest().to_string(),
+        };
+        let options = recorder::Options {
+            rings: None,
+            dumps: Dumps::None,
+            on_hang: OnHang::Abort,
+            warn_after: None,
+            hang_after: settings.backends.call_deadline,
+        };
+        let recorder = GroupRecorder::open(boot, &group, &job, options).expect("all are here");
+        body(&group.with_recorder(recorder.expect("there is memory")))
+    })
+}
+
+/// [`run`], with a plan of each rank's own, and formation allowed to fail.
 ///
 /// # Panics
 ///

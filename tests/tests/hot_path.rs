@@ -1,10 +1,10 @@
-//! A call on the hot path allocates nothing: not the decision, not the host's collectives.
+//! A call on the hot path allocates nothing: not the decision, not its record, not the host's collectives.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use crossover_core::call::ReduceOp;
-use crossover_tests::groups::{Plan, run};
+use crossover_tests::groups::{Plan, run_recorded};
 
 /// The system's allocator, counting what each thread asks of it.
 struct Counting;
@@ -42,7 +42,7 @@ fn the_counter_counts() {
 #[test]
 fn decisions_and_calls_allocate_nothing() {
     for target in ["host/one_shot", "host/two_shot"] {
-        run(2, &Plan::forcing(target), |comm| {
+        run_recorded(2, &Plan::forcing(target), |comm| {
             let call = comm.signature::<f32>(crossover_core::call::Op::AllReduce, 4096);
             let decided = allocations(|| {
                 std::hint::black_box(comm.plan().select(std::hint::black_box(&call)));

@@ -33,7 +33,7 @@ impl Numbers {
         let at = self.find(key, (key >> 3) as usize);
         match self.keys[at].load(Relaxed) == key {
             true => self.numbers[at].load(Relaxed),
-            false => self.add(at, key, &format!("{}:{}", site.file(), site.line()), memory),
+            false => self.add(at, key, site.file(), Some(site.line()), memory),
         }
     }
 
@@ -44,7 +44,7 @@ impl Numbers {
         let at = self.find(key, (key >> 3) as usize);
         match self.keys[at].load(Relaxed) == key {
             true => self.numbers[at].load(Relaxed),
-            false => self.add(at, key, name, memory),
+            false => self.add(at, key, name, None, memory),
         }
     }
 
@@ -57,17 +57,22 @@ impl Numbers {
             .unwrap_or(0) // half of all places stay free
     }
 
+    // Allocates nothing: an engine's threads may be where they must not.
     #[cold]
-    fn add(&self, at: usize, key: u64, name: &str, memory: &Memory) -> u16 {
+    fn add(&self, at: usize, key: u64, name: &str, line: Option<u32>, memory: &Memory) -> u16 {
         let count = memory.site_count.load(Relaxed) as usize;
         if count == SITES {
             return 0;
         }
-        let entry = &memory.sites[count];
-        let from = name.len().saturating_sub(SITE_BYTES);
+        let digits = line.map(digits);
+        let digits = digits.as_ref().map_or(&[][..], |(digits, from)| &digits[*from..]);
+        let room = SITE_BYTES - digits.len();
+        let from = name.len().saturating_sub(room);
         let from = (from..).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
-        write_text(&entry.text, &name[from..]);
-        entry.bytes.store((name.len() - from) as u64, Release);
+        let name = &name.as_bytes()[from..];
+        let entry = &memory.sites[count];
+        write_bytes(&entry.text, name.iter().chain(digits));
+        entry.bytes.store((name.len() + digits.len()) as u64, Release);
         let number = count as u16 + 1;
         memory.site_count.store(u32::from(number), Release);
         self.numbers[at].store(number, Relaxed);
@@ -76,11 +81,35 @@ impl Numbers {
     }
 }
 
+/// A colon and a number, at the end of an array, and where they begin in it.
+fn digits(mut number: u32) -> ([u8; 11], usize) {
+    let (mut text, mut from) = ([b':'; 11], 11);
+    loop {
+        from -= 1;
+        text[from] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return (text, from - 1);
+        }
+    }
+}
+
 /// Writes a text that fits into words, eight bytes each.
 pub(crate) fn write_text(words: &[AtomicU64], text: &str) {
-    for (word, bytes) in words.iter().zip(text.as_bytes().chunks(8)) {
+    write_bytes(words, text.as_bytes());
+}
+
+fn write_bytes<'a>(words: &[AtomicU64], bytes: impl IntoIterator<Item = &'a u8>) {
+    let mut bytes = bytes.into_iter().copied();
+    for word in words {
         let mut eight = [0; 8];
-        eight[..bytes.len()].copy_from_slice(bytes);
+        let mut is_empty = true;
+        for (to, byte) in eight.iter_mut().zip(&mut bytes) {
+            (*to, is_empty) = (byte, false);
+        }
+        if is_empty {
+            return;
+        }
         word.store(u64::from_ne_bytes(eight), Relaxed);
     }
 }
