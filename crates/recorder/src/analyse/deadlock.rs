@@ -10,14 +10,16 @@ use crate::image::Life;
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, outstanding};
-use super::{advice, words};
+use super::{advice, device, words};
 
-/// One rank of a group waits inside a record for others that have not come to it.
+/// One rank of a group waits inside a record, or its device in a call, for others that have not come
+/// to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Wait {
     group: usize,
     rank: u32,
     number: u64,
+    on_device: bool,
 }
 
 /// A circle of waits.
@@ -65,26 +67,57 @@ fn waits(groups: &[Group<'_>]) -> Vec<Wait> {
         let able = |image: &&crate::image::Image| {
             !failed(image) && matches!(image.life, Life::Running | Life::Unknown)
         };
+        let is_awaiting = |wait: &Wait| {
+            !awaited(groups, wait).is_empty() && is_one_rank(groups, process_of(groups, wait))
+        };
         let images = rings.images.iter().filter(|(_, image)| able(image));
         let waits = images.filter_map(|(rank, image)| {
-            // Calls on a device come back at once; what is ahead of others waits for them there.
-            let on_device = (image.about.device != HOST_DEVICE).then(|| front(image));
+            // Calls on a device come back at once; what is ahead of others waits for them there, where
+            // devices do not tell.
+            let silent = image.about.device != HOST_DEVICE && device::waits(rings).is_empty();
+            let on_device = silent.then(|| front(image));
             let number = outstanding(image).or(on_device)?;
-            Some(Wait { group, rank: *rank, number })
+            Some(Wait { group, rank: *rank, number, on_device: false })
         });
-        waits.filter(|wait| !awaited(groups, wait).is_empty()).collect()
+        let hosts: Vec<Wait> = waits.filter(is_awaiting).collect();
+        let images = rings.images.iter().filter(|(_, image)| able(image));
+        let of_device = images.map(|(rank, image)| Wait {
+            group,
+            rank: *rank,
+            number: front(image),
+            on_device: true,
+        });
+        let devices = of_device.filter(is_awaiting);
+        // Who is behind with its host is behind with its device.
+        let devices = devices.filter(|wait| hosts.iter().all(|host| host.rank != wait.rank));
+        hosts.iter().copied().chain(devices).collect()
     };
     groups.iter().enumerate().flat_map(of_group).collect()
 }
 
 /// The ranks of its group that have not come to what it waits in.
 fn awaited(groups: &[Group<'_>], wait: &Wait) -> Vec<u32> {
+    let rings = &groups[wait.group];
+    if wait.on_device {
+        let own = device::wait_of(rings, wait.rank).map_or_else(Vec::new, |wait| wait.awaited);
+        let mut behind = device::awaited(&device::waits(rings));
+        behind.retain(|rank| own.contains(rank) && rings.images.contains_key(rank));
+        return behind;
+    }
     let images = groups[wait.group].images.iter();
     images.filter(|(_, image)| issued(image) < wait.number).map(|(rank, _)| *rank).collect()
 }
 
 fn process_of<'a>(groups: &'a [Group<'_>], wait: &Wait) -> &'a Process {
     &groups[wait.group].images[&wait.rank].about.process
+}
+
+/// Is it one rank of each group at most? Of ranks that are threads of one process nobody knows which
+/// waits where.
+fn is_one_rank(groups: &[Group<'_>], process: &Process) -> bool {
+    groups.iter().all(|group| {
+        group.images.values().filter(|image| image.about.process == *process).count() < 2
+    })
 }
 
 /// The shortest way from `start` over waits back to it, breadth first.
@@ -104,7 +137,7 @@ fn circle(groups: &[Group<'_>], waits: &[Wait], start: Wait) -> Option<Vec<Wait>
             for wait in way.last().map(next).unwrap_or_default() {
                 // Any wait of the first process closes the circle.
                 if process_of(groups, &wait) == process_of(groups, &start) {
-                    let closed = wait == start;
+                    let closed = wait == start && way.iter().any(|w| w.group != start.group);
                     return closed.then(|| way.clone());
                 }
                 if !seen.contains(&wait) {
@@ -151,7 +184,10 @@ fn describe(groups: &[Group<'_>], circle: &[Wait]) -> Circle {
     verdict.advice = advice::deadlock();
     let ages = circle.iter().filter_map(|wait| {
         let group = &groups[wait.group];
-        group.record_age_ms(group.images[&wait.rank], wait.number)
+        match wait.on_device {
+            true => device::wait_of(group, wait.rank).map(|wait| wait.age_ms),
+            false => group.record_age_ms(group.images[&wait.rank], wait.number),
+        }
     });
     verdict.age_ms = ages.min();
     let awaited = |at: usize| {
@@ -175,6 +211,11 @@ fn named(groups: &[Group<'_>], wait: &Wait) -> String {
 
 fn wants(groups: &[Group<'_>], wait: &Wait) -> String {
     let group = &groups[wait.group];
+    if wait.on_device {
+        let call = device::wait_of(group, wait.rank).map_or(0, |wait| wait.call);
+        let awaited = ranks_in_words(&awaited(groups, wait));
+        return format!("with its device, in device call {call}, for {awaited}");
+    }
     let record = group.images[&wait.rank].records.get(&wait.number);
     let place = record.map_or_else(|| format!("record {}", wait.number), words::place);
     format!("in {place} for {}", ranks_in_words(&awaited(groups, wait)))

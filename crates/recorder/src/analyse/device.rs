@@ -76,15 +76,13 @@ pub(super) fn in_words<'a>(waits: impl Iterator<Item = Wait<'a>>) -> Vec<String>
         ranks.push(wait.rank);
         *age = wait.age_ms.max(*age);
     }
-    let line = |((call, awaited, what), (ranks, age)): ((u32, Vec<u32>, &str), (Vec<u32>, u64))| {
+    let mut lines = Vec::new();
+    for ((call, awaited, what), (ranks, age)) in alike {
         let verb = words::verb(&ranks, "waits", "wait");
-        format!(
-            "{} {verb} {}",
-            words::devices(&ranks),
-            words::device_wait(&awaited, what, age, call)
-        )
-    };
-    alike.into_iter().map(line).collect()
+        let told = words::device_wait(&awaited, what, age, call);
+        lines.push(format!("{} {verb} {told}", words::devices(&ranks)));
+    }
+    lines
 }
 
 /// Ranks of equal histories whose devices are at different calls.

@@ -130,12 +130,13 @@ fn explains(groups: &[Group<'_>], circle: &deadlock::Circle, verdict: &Verdict) 
         let mut known = circle.explains.iter();
         known.any(|(group, awaited)| groups[*group].number == verdict.group && awaited == rank)
     };
-    verdict.class == Class::NotArrived && verdict.ranks.iter().any(explained)
+    let by_itself = matches!(verdict.class, Class::NotArrived | Class::DeviceBehind);
+    by_itself && verdict.ranks.iter().any(explained)
 }
 
 /// A rank that has not come because it waits in another group is no cause.
 fn follow(groups: &[Group<'_>], mut verdict: Verdict) -> (bool, Verdict) {
-    if verdict.class != Class::NotArrived {
+    if !matches!(verdict.class, Class::NotArrived | Class::DeviceBehind) {
         return (false, verdict);
     }
     let elsewhere = deadlock::elsewhere(groups, &verdict);

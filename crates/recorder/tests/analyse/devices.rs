@@ -294,3 +294,47 @@ fn of_copies_in_files_the_wait_is_as_old_as_the_copy() {
     let verdict = only(of_one_job(&group.images()));
     assert_eq!(told(&verdict), (Class::DeviceBehind, &[0][..], Some(3100)));
 }
+
+/// Two processes have enqueued calls of two groups, each in another order on its device.
+fn crossed() -> Vec<Image> {
+    let mut one = enqueued(2);
+    waits(&mut one, 0, 16, &[1]);
+    let mut other = Group::new("pp", 8, 2);
+    other.steps(0..2);
+    waits(&mut other, 1, 15, &[0]);
+    [one.images(), other.images()].concat()
+}
+
+#[test]
+fn devices_that_wait_in_two_groups_for_one_another_are_a_deadlock() {
+    let verdict = only(of_one_job(&crossed()));
+    assert_eq!((verdict.class, verdict.age_ms), (Class::CrossGroupDeadlock, Some(3100)));
+    for part in [
+        "rank 0 of `tp` waits with its device, in device call 16, for rank 1",
+        "rank 1 of `pp` waits with its device, in device call 15, for rank 0",
+    ] {
+        assert!(verdict.sentence.contains(part), "{}", verdict.sentence);
+    }
+    let mut after = crossed();
+    after.iter_mut().for_each(|image| image.progress.taken += SECOND / 2);
+    assert_eq!(only(analyse_twice(&crossed(), &after).remove(0)).class, Class::CrossGroupDeadlock);
+}
+
+#[test]
+fn a_device_that_is_held_up_in_another_group_is_said_to_be() {
+    // Rank 1 of `tp` is rank 1 of `pp`, where it waits for rank 0, which is another process.
+    let mut one = enqueued(2);
+    waits(&mut one, 0, 16, &[1]);
+    let mut other = Group::of("pp", 8, &[300, 101]);
+    other.steps(0..2);
+    waits(&mut other, 1, 15, &[0]);
+    let verdicts = of_one_job(&[one.images(), other.images()].concat()).verdicts;
+    let told: Vec<_> = verdicts.iter().map(|v| (v.class, &*v.tag, &*v.ranks)).collect();
+    assert_eq!(
+        told,
+        [(Class::DeviceBehind, "pp", &[0][..]), (Class::DeviceBehind, "tp", &[1][..])]
+    );
+    let held_up =
+        "rank 1 is rank 1 of `pp` and waits with its device, in device call 15, for rank 0";
+    assert!(verdicts[1].evidence.iter().any(|line| line == held_up), "{:?}", verdicts[1].evidence);
+}

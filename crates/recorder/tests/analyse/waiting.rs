@@ -181,6 +181,22 @@ fn circles_of_groups_are_one_deadlock() {
 }
 
 #[test]
+fn threads_of_one_process_are_no_circle() {
+    // One process has all ranks: that it is waited for and waits says nothing.
+    let mut group = Group::of("tp", 7, &[100, 100, 100]);
+    begin(group.steps(0..2), &[0, 1]);
+    let verdict = group.verdict();
+    assert_eq!((verdict.class, &*verdict.ranks), (Class::NotArrived, &[2][..]));
+    let mut other = Group::of("pp", 8, &[100, 100]);
+    begin(other.steps(0..2), &[1]);
+    let verdicts = of_one_job(&images(&[group, other])).verdicts;
+    let told: Vec<_> = verdicts.iter().map(|v| (v.class, &*v.tag, &*v.ranks)).collect();
+    assert_eq!(told, [(Class::NotArrived, "pp", &[0][..]), (Class::NotArrived, "tp", &[2][..])]);
+    let elsewhere = |line: &String| line.contains("and waits");
+    assert!(!verdicts.iter().any(|verdict| verdict.evidence.iter().any(elsewhere)));
+}
+
+#[test]
 fn who_waits_for_a_circle_is_not_in_it() {
     let mut groups = circle(2);
     let mut outside = Group::of("out", 9, &[50, 0]);
