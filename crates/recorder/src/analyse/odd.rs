@@ -7,7 +7,7 @@ use crate::image::{Image, Record, What};
 
 use super::branch::{self, Parting};
 use super::finding::{at, finding};
-use super::group::{Group, failed};
+use super::group::{Group, failed, issued};
 use super::history::Difference;
 use super::{advice, life, precedent, words};
 
@@ -203,7 +203,12 @@ fn evidence(group: &Group<'_>, difference: &Difference) -> Vec<String> {
 
 /// What a drift of state led to: the first call that differs.
 fn effect(group: &Group<'_>, drift: &Difference) -> Option<Verdict> {
-    let (usual, odd) = (side(group, drift, 0)?, side(group, drift, 1)?);
+    // Others of a side may have ended before they came to what differs.
+    let furthest = |at: usize| {
+        let images = drift.sides[at].iter().filter_map(|rank| group.images.get(rank).copied());
+        images.max_by_key(|image| issued(image))
+    };
+    let (usual, odd) = (furthest(0)?, furthest(1)?);
     let differs = |number: &u64| {
         let (Some(one), Some(other)) = (usual.records.get(number), odd.records.get(number)) else {
             return false;
