@@ -321,3 +321,44 @@ fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.expect("after 1970").as_millis() as u64
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    /// A ring comes from whoever wrote it, and died while it did: whatever its bytes are, they are read or
+    /// refused, and what was read can be judged and shown.
+    #[test]
+    fn any_bytes_are_survived(
+        changes in proptest::collection::vec((0..BYTES, proptest::prelude::any::<u8>()), 0..60),
+        words in proptest::collection::vec((0..BYTES / 8, proptest::prelude::any::<u64>()), 0..20),
+        near in proptest::collection::vec((0usize..600, proptest::prelude::any::<u8>()), 0..20),
+    ) {
+        let folder = TempDir::new().expect("a folder");
+        let ring = ring(folder.path(), "j");
+        for seq in 1..=40 {
+            write(&ring, seq, Event::Call(&call(Op::AllReduce, seq as usize)));
+        }
+        let mut bytes = std::fs::read(ring.path()).expect("a file");
+        let slots = BYTES - 4096 * 64;
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        for (at, word) in words {
+            bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_ne_bytes());
+        }
+        // Most of a ring is empty: some changes are where records are, and some in the page before.
+        for (nth, (at, byte)) in near.into_iter().enumerate() {
+            bytes[if nth % 2 == 0 { slots + at * 4 } else { at * 4 }] = byte;
+        }
+        if let Ok(image) = Image::parse(&bytes, "x.ring") {
+            let other = Image { about: about("j", 1), ..image.clone() };
+            let images = [image, other];
+            for diagnosis in crossover_recorder::analyse(&images) {
+                crossover_recorder::text(&diagnosis);
+                crossover_recorder::timeline(&images, &diagnosis);
+                crossover_recorder::chrome_trace(&images, &diagnosis);
+            }
+            crossover_recorder::flight_recorder(&images).expect("memory");
+        }
+    }
+}
