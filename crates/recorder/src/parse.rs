@@ -96,8 +96,8 @@ impl Bytes<'_> {
         }
         let bytes = (self.half(offset_of!(Memory, about_bytes)) as usize).min(ABOUT_BYTES);
         let at = offset_of!(Memory, about);
-        let about: About = postcard::from_bytes(&self.bytes[at..at + bytes])
-            .map_err(|e| Damage::About { source_name, why: e.to_string() })?;
+        let about =
+            about(&self.bytes[at..at + bytes]).map_err(|why| Damage::About { source_name, why })?;
         let times = self.times();
         let sites = self.sites();
         let read = Reading { targets: &about.targets, sites: &sites, times };
@@ -164,11 +164,14 @@ impl Bytes<'_> {
     }
 
     fn records(&self, read: &Reading<'_>, whole: &dyn Fn(usize) -> bool) -> BTreeMap<u64, Record> {
+        // In a copy of a ring that moved, what was copied later is newer than what it is judged by.
+        let issued = self.word(offset_of!(Memory, progress) + offset_of!(ProgressLine, issued));
         let slots =
             (0..SLOTS).map(|nth| (nth, offset_of!(Memory, slots) + nth * size_of::<Slot>()));
         let whole = slots.filter(|(nth, at)| {
             let tag = self.word(at + offset_of!(Slot, tag));
-            tag != 0 && tag as usize % SLOTS == *nth && whole(*at)
+            let counted = tag <= issued.saturating_add(1);
+            tag != 0 && counted && tag as usize % SLOTS == *nth && whole(*at)
         });
         let mut records: BTreeMap<u64, Record> =
             whole.filter_map(|(_, at)| read.record(self, at)).map(|r| (r.number, r)).collect();
@@ -203,6 +206,19 @@ impl Bytes<'_> {
             .get(at..at + 4)
             .and_then(|half| half.try_into().ok())
             .map_or(0, u32::from_ne_bytes)
+    }
+}
+
+/// The description of a group in which every rank has a process and a node, and this one is among
+/// them.
+fn about(bytes: &[u8]) -> Result<About, String> {
+    let about: About = postcard::from_bytes(bytes).map_err(|e| e.to_string())?;
+    let (rank, world) = (about.rank, about.world);
+    let (members, nodes) = (about.members.len(), about.nodes.len());
+    let listed = members == world as usize && nodes == members;
+    match rank < world && listed {
+        true => Ok(about),
+        false => Err(format!("rank {rank} of {world}, with {members} members on {nodes} nodes")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The analyser on simulated ranks: every class, who is named, and what must not be judged.
 
+mod damaged;
 mod devices;
 mod lost;
 mod parted;
