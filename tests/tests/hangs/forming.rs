@@ -1,6 +1,7 @@
 //! A group that does not come about: each rank says why and ends in time, and there is nothing to dump.
 
-use super::job::{Ended, engines, together, wired};
+use super::ended::Ended;
+use super::job::{engines, together, wired};
 
 /// All ranks but `except` end with this code and say this; there is no dump.
 #[track_caller]

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::job::{Ended, Plan, on_device};
+use super::ended::Ended;
+use super::job::{Plan, on_device};
 
 /// Three engines that replay graphs.
 fn graphs(fault: &str) -> Option<Plan> {

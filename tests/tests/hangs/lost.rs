@@ -1,7 +1,8 @@
 //! A rank is killed, stopped, late, frozen, leaves, or has a link that is dead: in an open group, in a
 //! call, in the goodbye. The others end in time, and name it.
 
-use super::job::{Ended, Plan, engines, on_host, together, wired};
+use super::ended::Ended;
+use super::job::{Plan, engines, on_host, together, wired};
 
 /// What is awaited is a hang after 2 s, and told after half a second.
 fn short(plan: Plan) -> Plan {

@@ -4,6 +4,7 @@
 //! nothing is left behind, and where nothing is wrong nothing is said.
 
 mod different;
+mod ended;
 mod forming;
 mod graphs;
 mod healthy;

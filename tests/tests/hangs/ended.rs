@@ -1,0 +1,116 @@
+//! How a job ended, and what must hold of that.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::job::files;
+
+/// How one rank ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// Its exit code; `None` if a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// What it said.
+    pub(crate) stderr: String,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// By rank.
+    pub(crate) ends: Vec<End>,
+    /// What dumps say, by the group's name.
+    pub(crate) dumps: Vec<(String, Value)>,
+    pub(super) is_on_device: bool,
+}
+
+/// Every dump has all its files, and its verdict is JSON.
+pub(super) fn dumps(folder: &Path) -> Vec<(String, Value)> {
+    let mut dumps = Vec::new();
+    for dump in files(folder) {
+        let read = |name: &str| std::fs::read_to_string(dump.join(name)).expect("it is written");
+        let verdict = serde_json::from_str(&read("verdict.json")).expect("it is JSON");
+        assert!(!read("verdict.txt").is_empty() && read("timeline.html").contains("<svg"));
+        let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let tag = name.rsplit('.').nth(1).unwrap_or_default().to_owned();
+        dumps.push((tag, verdict));
+    }
+    dumps
+}
+
+impl Ended {
+    /// Every rank but those excepted ended with this code.
+    #[track_caller]
+    pub(crate) fn codes(&self, code: i32, except: &[u32]) -> &Ended {
+        for (rank, end) in (0..).zip(&self.ends) {
+            if !except.contains(&rank) {
+                assert_eq!(end.code, Some(code), "rank {rank}: {self:#?}");
+            }
+        }
+        self
+    }
+
+    /// All ranks ended well, and nobody wrote a dump.
+    #[track_caller]
+    pub(crate) fn well(&self) -> &Ended {
+        self.codes(0, &[]);
+        assert!(self.dumps.is_empty(), "{self:#?}");
+        self
+    }
+
+    /// Every rank but those excepted says this in its last line.
+    #[track_caller]
+    pub(crate) fn say(&self, words: &[&str], except: &[u32]) -> &Ended {
+        for (rank, end) in (0..).zip(&self.ends) {
+            let last = end.stderr.lines().last().unwrap_or_default();
+            let misses = words.iter().find(|word| !last.contains(**word));
+            if !except.contains(&rank)
+                && let Some(missed) = misses
+            {
+                panic!("rank {rank} does not say `{missed}`: {self:#?}");
+            }
+        }
+        self
+    }
+
+    /// How many warnings there are in all logs.
+    pub(crate) fn warnings(&self) -> usize {
+        self.ends.iter().map(|end| end.stderr.matches(" WARN ").count()).sum()
+    }
+
+    /// Nobody wrote a dump.
+    #[track_caller]
+    pub(crate) fn no_dump(&self) -> &Ended {
+        assert!(self.dumps.is_empty(), "{self:#?}");
+        self
+    }
+
+    /// As [`Ended::verdict`], about a rank that did something else. On a device, whose calls come back
+    /// before peers have come, two ranks may end the group before a third can tell who is odd: then both
+    /// are named.
+    #[track_caller]
+    pub(crate) fn odd(&self, class: &str, rank: u32) -> &Value {
+        let (_, dump) = self.dumps.first().unwrap_or_else(|| panic!("no dump: {self:#?}"));
+        let verdict = &dump["verdicts"][0];
+        let named = verdict["ranks"].as_array().map_or(&[][..], Vec::as_slice);
+        let sentence = verdict["sentence"].as_str().unwrap_or_default();
+        let is_tie = named.len() == 2 && sentence.contains("neither side is a majority");
+        if is_tie && named.contains(&rank.into()) && self.is_on_device {
+            assert_eq!(verdict["class"], class, "{verdict:#}\n{self:#?}");
+            return verdict;
+        }
+        self.verdict(class, &[rank])
+    }
+
+    /// The first verdict of the dump of group `tp`: of this class, and about these ranks.
+    #[track_caller]
+    pub(crate) fn verdict(&self, class: &str, ranks: &[u32]) -> &Value {
+        let dump = self.dumps.iter().find(|(tag, _)| tag == "tp");
+        let Some((_, dump)) = dump else { panic!("no dump of `tp`: {self:#?}") };
+        let verdict = &dump["verdicts"][0];
+        assert_eq!(verdict["class"], class, "{verdict:#}\n{self:#?}");
+        assert_eq!(verdict["ranks"], serde_json::json!(ranks), "{verdict:#}\n{self:#?}");
+        verdict
+    }
+}
