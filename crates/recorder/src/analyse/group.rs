@@ -47,14 +47,14 @@ impl<'a> Group<'a> {
 
     /// How old the watchdog's last look was, milliseconds. None if there was none.
     pub(super) fn beat_age_ms(&self, image: &Image) -> Option<u64> {
-        let beat = image.progress.beat;
-        (beat > 0).then(|| self.taken(image).saturating_sub(beat) / NANOS_PER_MS)
+        let age = self.taken(image).saturating_sub(image.progress.beat) / NANOS_PER_MS;
+        has_looked(image).then_some(age)
     }
 
     /// For how long a ring had not moved at all, milliseconds. None without a watchdog.
     pub(super) fn still_ms(&self, image: &Image) -> Option<u64> {
         let still = self.taken(image).saturating_sub(activity(image)) / NANOS_PER_MS;
-        (image.progress.beat > 0).then_some(still)
+        has_looked(image).then_some(still)
     }
 
     /// For how long record `number` had been there when the image was taken, milliseconds.
@@ -137,6 +137,11 @@ pub(super) fn outstanding(image: &Image) -> Option<u64> {
 /// The first of its records after `number` that peers have to come to.
 pub(super) fn next_meeting(image: &Image, number: u64) -> Option<u64> {
     (number + 1..=issued(image)).find(|number| meets(image.records.get(number)))
+}
+
+/// Has a watchdog ever looked? A ring is made with a first look that is nobody's.
+fn has_looked(image: &Image) -> bool {
+    image.progress.beat > image.progress.born
 }
 
 /// When the ring moved last, nanoseconds since 1970; 0 if it never did.

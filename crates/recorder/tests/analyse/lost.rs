@@ -2,7 +2,7 @@
 
 use crossover_recorder::{Class, Life, Phase, What};
 
-use crate::sim::{Group, SECOND, call, fail, note, of_one_job};
+use crate::sim::{BORN, Group, SECOND, call, fail, note, of_one_job};
 
 /// Rank `dead` made one call less than the others, which wait.
 fn waiting_for(dead: usize, world: u32) -> Group {
@@ -62,8 +62,11 @@ fn stopped_and_frozen_ranks() {
     let last = group.ranks[0].image.records.values_mut().next_back().expect("it made calls");
     last.at = taken - SECOND;
     assert_eq!(group.verdict().class, Class::NotArrived);
-    // A ring without a watchdog has no beat, which says nothing.
-    group.progress(0).beat = 0;
+    // A ring without a watchdog has the first look that it was made with, which says nothing.
+    let last = group.ranks[0].image.records.values_mut().next_back().expect("it made calls");
+    last.at = taken - 30 * SECOND;
+    assert_eq!(group.verdict().class, Class::Frozen);
+    group.progress(0).beat = BORN;
     assert_eq!(group.verdict().class, Class::NotArrived);
 }
 
