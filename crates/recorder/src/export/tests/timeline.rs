@@ -126,8 +126,13 @@ fn a_rank_tells_what_its_device_waits_for() {
     parsed(&page, |page| {
         let told = page.descendants().filter(|n| n.is_text()).filter_map(|n| n.text());
         let told =
-            told.filter(|t| t.ends_with("its device awaits ranks 0 and 2 for 1.5 s: a flag"));
-        assert_eq!(told.count(), 1);
+            told.filter(|t| t.ends_with("awaits ranks 0 and 2 for 1.5 s: a flag, device call 2"));
+        assert_eq!(told.count(), 2, "at its name and at its lane's end");
+        let marks: Vec<Node> = of_class(page, "text", "awaits").collect();
+        let [mark] = marks.as_slice() else { panic!("one mark") };
+        assert_eq!(mark.last_child().and_then(|n| n.text()), Some("← 0 2"));
+        let cells = of_class(page, "rect", "all_reduce").map(|cell| number(&cell, "x"));
+        assert!(cells.max() < Some(number(mark, "x")), "behind the last record");
     });
 }
 

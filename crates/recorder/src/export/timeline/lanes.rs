@@ -53,7 +53,10 @@ pub(super) fn draw(page: &mut String, group: &Group, verdicts: &[&Verdict]) {
     for (rank, ring) in group.rings.iter().enumerate() {
         let y = RULER + LANE * rank as u64;
         match ring {
-            Some(image) => lane(page, image, &columns, y),
+            Some(image) => {
+                lane(page, image, &columns, y);
+                device(page, image, columns.width, y);
+            }
             None => missing(page, columns.width, y),
         }
     }
@@ -135,11 +138,7 @@ fn name(page: &mut String, group: &Group, rank: usize, odd: bool) {
 fn state(image: &Image) -> String {
     let progress = &image.progress;
     let end = progress.end.as_ref().map_or(String::new(), |end| format!("\n{end}"));
-    let device = progress.device.as_ref().map_or(String::new(), |wait| {
-        let age = progress.taken.saturating_sub(wait.since) as f64 / 1e9;
-        let awaited = ranks_in_words(&wait.awaited);
-        format!("\nits device awaits {awaited} for {age:.1} s: {}", wait.what)
-    });
+    let device = device_wait(image).map_or(String::new(), |wait| format!("\n{wait}"));
     format!(
         "{}: on {}, {}, {}; {} records, {} came back; step {}{device}{end}",
         image.source,
@@ -150,6 +149,20 @@ fn state(image: &Image) -> String {
         progress.finished,
         progress.step,
     )
+}
+
+/// What its device waits for, in words.
+fn device_wait(image: &Image) -> Option<String> {
+    let progress = &image.progress;
+    let wait = progress.device.as_ref()?;
+    // A copy in a file is read long after it was made.
+    let looked = if image.life == Life::Unknown { progress.beat } else { progress.taken };
+    let age = looked.saturating_sub(wait.since) as f64 / 1e9;
+    let awaited = ranks_in_words(&wait.awaited);
+    Some(format!(
+        "its device awaits {awaited} for {age:.1} s: {}, device call {}",
+        wait.what, wait.call
+    ))
 }
 
 fn ruler(page: &mut String, group: &Group, columns: &Columns) {
@@ -202,6 +215,26 @@ fn lane(page: &mut String, image: &Image, columns: &Columns, y: u64) {
             }
         }
     }
+}
+
+/// A mark at the lane's end, where a device waits: for whom.
+fn device(page: &mut String, image: &Image, x: u64, y: u64) {
+    let Some(told) = device_wait(image) else { return };
+    let awaited = image.progress.device.iter().flat_map(|wait| &wait.awaited);
+    let awaited: Vec<String> = awaited.map(u32::to_string).collect();
+    // What there is room for.
+    let awaited = match awaited.len() {
+        0..=4 => awaited.join(" "),
+        many => format!("{many} ranks"),
+    };
+    let _ = write!(
+        page,
+        "<text x=\"{}\" y=\"{}\" class=\"awaits\"><title>{}</title>← {}</text>",
+        x + 4,
+        y + LANE - 8,
+        escaped(&told),
+        awaited
+    );
 }
 
 fn cell(page: &mut String, image: &Image, record: &Record, x: u64, y: u64) {

@@ -104,7 +104,8 @@ fn legend(page: &mut String) {
         "<span class=\"key wait\"> </span> has not come back \
          <span class=\"key ahead\"> </span> not come to it \
          <span class=\"key lost\"> </span> not kept \
-         <span class=\"key first\"> </span> a verdict's record, on the ranks that it names</p>\n",
+         <span class=\"key first\"> </span> a verdict's record, on the ranks that it names; \
+         ← ranks that a device waits for</p>\n",
     );
 }
 
