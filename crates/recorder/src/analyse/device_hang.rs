@@ -7,7 +7,7 @@ use crate::image::Phase;
 
 use super::device::{self, Wait};
 use super::finding::{at, finding};
-use super::group::{Group, failed, front};
+use super::group::{Group, failed, front, outstanding};
 use super::{advice, life, waits, words};
 
 /// Judges devices. None if none waits, or if what they wait for is explained or not known.
@@ -85,7 +85,15 @@ fn behind_verdict(group: &Group<'_>, waits: &[Wait<'_>], ranks: Vec<u32>) -> Ver
          launched",
         words::devices(&verdict.ranks)
     ));
-    verdict.advice = advice::device_behind(group, &verdict.ranks);
+    // A host that is still in the call may not have launched it.
+    let inside = |rank: &u32| outstanding(group.images[rank]).is_some();
+    let inside: Vec<u32> = verdict.ranks.iter().copied().filter(inside).collect();
+    if !inside.is_empty() {
+        let has = words::verb(&inside, "has", "have");
+        verdict.evidence.push(format!("{} {has} not come back from it", ranks_in_words(&inside)));
+    }
+    verdict.advice = advice::stacks(group, &inside);
+    verdict.advice.extend(advice::device_behind(group, &verdict.ranks));
     verdict
 }
 

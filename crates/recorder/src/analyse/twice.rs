@@ -27,7 +27,7 @@ pub fn analyse_twice(before: &[Image], after: &[Image]) -> Vec<Diagnosis> {
         });
         let moved = |hung: &&Verdict| match Devices::of(hung, before, after) {
             devices if devices.are_asked() => devices.have_moved() && are_well(hung, after),
-            _ => has_moved(hung, after),
+            _ => has_moved(hung, after) && are_well(hung, after),
         };
         let slow: Vec<Verdict> = known.iter().filter(moved).filter_map(slow).collect();
         diagnosis.verdicts.extend(slow);

@@ -338,3 +338,14 @@ fn a_device_that_is_held_up_in_another_group_is_said_to_be() {
         "rank 1 is rank 1 of `pp` and waits with its device, in device call 15, for rank 0";
     assert!(verdicts[1].evidence.iter().any(|line| line == held_up), "{:?}", verdicts[1].evidence);
 }
+
+#[test]
+fn a_host_that_is_still_in_the_call_may_not_have_launched_it() {
+    let mut group = enqueued(4);
+    all_wait_for(&mut group, 1);
+    group.progress(1).finished -= 1;
+    let verdict = group.verdict();
+    assert_eq!((verdict.class, &*verdict.ranks), (Class::DeviceBehind, &[1][..]));
+    assert!(verdict.evidence.contains(&"rank 1 has not come back from it".to_owned()));
+    assert!(verdict.advice[0].contains("py-spy dump --pid 101"), "{:?}", verdict.advice);
+}

@@ -1,6 +1,6 @@
 //! Histories agree and ranks wait: for whom, since when, and does anything move?
 
-use crossover_recorder::{Class, Image, analyse_twice};
+use crossover_recorder::{Class, Image, Phase, analyse_twice};
 use std::time::Duration;
 
 use crate::sim::{BORN, Group, SECOND, TICK, call, of_one_job, only, state};
@@ -114,6 +114,14 @@ fn two_looks_tell_a_hang_from_a_busy_group() {
     begin(&mut group, &[0, 1, 2]);
     let slow = only(analyse_twice(&before, &later(&group)).remove(0));
     assert_eq!((slow.class, slow.number), (Class::SlowTransport, Some(17)));
+    // Calls that fail come back as well.
+    let mut failed = later(&group);
+    failed.iter_mut().for_each(|image| {
+        image.progress.finished = image.progress.issued;
+        image.progress.phase = Phase::Failed;
+        image.progress.end = Some("it took too long".to_owned());
+    });
+    assert_eq!(only(analyse_twice(&before, &failed).remove(0)).class, Class::Ended);
     // After a moment, which is no news.
     let young: Vec<Image> = before.into_iter().map(soon).collect();
     assert_eq!(analyse_twice(&young, &later(&group)).remove(0).verdicts, []);
