@@ -1,6 +1,9 @@
 //! Hosts have enqueued all, or some have not, and kernels tell for whom they wait.
 
-use crossover_recorder::{Class, DeviceWait, Image, Life, Phase, Verdict, analyse_twice, text};
+use crossover_recorder::{
+    Class, DeviceWait, Image, Life, Phase, Verdict, analyse_twice, text, timeline,
+};
+use proptest::prelude::*;
 
 use crate::sim::{Group, SECOND, TICK, call, fail, of_one_job, only};
 
@@ -348,4 +351,49 @@ fn a_host_that_is_still_in_the_call_may_not_have_launched_it() {
     assert_eq!((verdict.class, &*verdict.ranks), (Class::DeviceBehind, &[1][..]));
     assert!(verdict.evidence.contains(&"rank 1 has not come back from it".to_owned()));
     assert!(verdict.advice[0].contains("py-spy dump --pid 101"), "{:?}", verdict.advice);
+}
+
+proptest::proptest! {
+    /// Everyone waits for somebody nearer to the one that has not come: it is named, wherever it is.
+    #[test]
+    fn chains_of_waits_lead_to_their_end(
+        (world, odd) in (2..=8_u32).prop_flat_map(|world| (Just(world), 0..world)),
+        picks in proptest::collection::vec((0..8_u32, 0..3_u32), 8),
+    ) {
+        let mut group = enqueued(world);
+        for distance in 1..world {
+            let (pick, later) = picks[distance as usize];
+            let nearer = (odd + pick % distance) % world;
+            let call = u64::from(u32::MAX.wrapping_add(distance * later));
+            waits(&mut group, (odd + distance) % world, call, &[nearer]);
+        }
+        let verdict = group.verdict();
+        prop_assert_eq!((verdict.class, verdict.ranks), (Class::DeviceBehind, vec![odd]));
+    }
+
+    /// Whatever rings claim of their devices can be judged and shown, and blames no rank that waits.
+    #[test]
+    fn any_waits_are_survived(
+        world in 1..=8_u32,
+        told in proptest::collection::vec(
+            proptest::option::of((any::<u64>(), proptest::collection::vec(0..70_u32, 0..5), any::<u64>())),
+            8,
+        ),
+    ) {
+        let mut group = enqueued(world);
+        for (rank, wait) in group.ranks.iter_mut().zip(told) {
+            rank.image.progress.device = wait.map(|(call, awaited, since)| {
+                DeviceWait { call, awaited, what: "data".to_owned(), since }
+            });
+        }
+        let images = group.images();
+        let diagnosis = of_one_job(&images);
+        text(&diagnosis);
+        timeline(&images, &diagnosis);
+        let behind = diagnosis.verdicts.iter().filter(|v| v.class == Class::DeviceBehind);
+        for rank in behind.flat_map(|verdict| &verdict.ranks) {
+            prop_assert!(images[*rank as usize].progress.device.is_none());
+        }
+        analyse_twice(&images, &later(&group));
+    }
 }
