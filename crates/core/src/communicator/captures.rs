@@ -125,8 +125,9 @@ impl Communicator {
         let mut inner = self.lock();
         let captured = std::mem::take(&mut inner.captured);
         let entry = Entry { event: Event::Commit, seq: inner.seq, target: 0, site };
-        // If the group is to end: it still comes to the comparison, to say so.
-        let _ = self.begin(&mut inner, entry);
+        // A group that has ended begins nothing. If it is to end: it still comes to the comparison, to
+        // say so.
+        let _ = inner.usable().and_then(|()| self.begin(&mut inner, entry));
         let committed = self.commit_all(&mut inner, boot, &captured.0);
         if committed.is_ok() {
             self.done();

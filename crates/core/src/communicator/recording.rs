@@ -31,15 +31,19 @@ impl Communicator {
     /// Notes the engine's state: `digest` is of all that must be equal on every rank in this step,
     /// such as the requests of the batch, their lengths and what was accepted. Where ranks' states
     /// part, the first step in which they do is named, before or after what it leads to. Every rank
-    /// notes in the same steps. Costs as much as recording a call, and compares nothing by itself.
+    /// notes in the same steps. Costs as much as recording a call, and compares nothing by itself. Once
+    /// the group has ended nothing is noted: what it ended in stays the last that is kept.
     #[track_caller]
     pub fn note_state(&self, step: u32, digest: u64) {
         let site = Location::caller();
         let inner = self.lock();
-        let Some(recorder) = &self.recorder else { return };
+        let Some(recorder) = self.recorder.as_ref().filter(|_| inner.usable().is_ok()) else {
+            return;
+        };
         let event = Event::State { step, digest };
-        recorder.begin(&Entry { event, seq: inner.seq, target: 0, site });
-        recorder.end();
+        if recorder.begin(&Entry { event, seq: inner.seq, target: 0, site }) {
+            recorder.end();
+        }
     }
 
     /// Says what the engine calls the place of the calls to come, such as `L31.o_proj`: reports name

@@ -1,0 +1,97 @@
+//! What a communicator tells its recorder, and what no longer once its group has ended: the last that is
+//! kept is what a group ended in.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crossover_core::backend::EnqueueError;
+use crossover_core::call::ReduceOp;
+use crossover_core::communicator::Communicator;
+use crossover_core::contract::Contract;
+use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
+use crossover_core::policy::Policy;
+use crossover_core::record::{Entry, Event, Recorder};
+use crossover_core::registry::Registry;
+use crossover_core::settings::GroupSettings;
+
+/// Writes down in words what it is told.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Notes {
+    fn add(&self, word: &str) {
+        self.0.lock().expect("nobody panics").push(word.to_owned());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics"))
+    }
+}
+
+impl Recorder for Notes {
+    fn begin(&self, entry: &Entry<'_>) -> bool {
+        self.add(match entry.event {
+            Event::Call(_) => "call",
+            Event::State { .. } => "state",
+            Event::Replay { .. } => "replay",
+            Event::Commit => "commit",
+            Event::Close => "close",
+        });
+        true
+    }
+
+    fn end(&self) {
+        self.add("end");
+    }
+
+    fn trouble(&self, _: u64) -> EnqueueError {
+        panic!("nothing is refused");
+    }
+
+    fn failed(&self, _: &EnqueueError) {
+        self.add("failed");
+    }
+
+    fn closed(&self) {
+        self.add("closed");
+    }
+
+    fn name_site(&self, _: &str) {
+        self.add("site");
+    }
+}
+
+#[test]
+fn a_group_that_has_ended_tells_nothing_more() {
+    let channel = crossover_bootstrap::threads(1, Duration::from_secs(20)).remove(0);
+    let report = RankReport {
+        label: "test:1".to_owned(),
+        node: "this node".to_owned(),
+        arch: HOST_ARCH.to_owned(),
+        device: "a processor".to_owned(),
+        unit: String::new(),
+        topology: Topology::Host,
+        caps: Caps::NONE,
+        caches: Default::default(),
+    };
+    let (registry, policy) = (Registry::empty(), Policy::new(Contract::DEFAULT, Vec::new()));
+    let settings = GroupSettings::default();
+    let group = Communicator::form(&channel, &registry, &policy, report, &settings);
+    let notes = Arc::new(Notes::default());
+    let group = group.expect("a group of one").with_recorder(notes.clone());
+
+    group.note_state(1, 2);
+    let mut output = [0.0];
+    group.all_reduce(&[1.0f32], &mut output, ReduceOp::Sum).expect("a copy");
+    group.note_replay(16).expect("nobody disagrees");
+    group.commit_over(&channel).expect("nothing was captured");
+    group.close().expect("nobody is awaited");
+    let told = ["state", "end", "call", "end", "replay", "end", "commit", "end", "close", "closed"];
+    assert_eq!(notes.take(), told);
+
+    group.note_state(2, 3);
+    group.commit_over(&channel).expect_err("the group is closed");
+    group.note_replay(16).expect_err("the group is closed");
+    group.close().expect("a second close does nothing");
+    assert_eq!(notes.take(), [""; 0]);
+}
