@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::about::About;
 use crate::analyse::analyse;
 use crate::diagnosis::Diagnosis;
 use crate::export::timeline;
@@ -68,8 +69,8 @@ fn written(
     Some(format!("{verdict}{dump}"))
 }
 
-/// The folder, if dumps are wanted: this process's, or that of the one that came first. It is called after the
-/// first ring's group.
+/// The folder, if dumps are wanted: this process's, or that of the one of this node that came first. It is
+/// called after the first ring's group.
 pub(crate) fn write(
     dumps: &Dumps,
     rings: &[&Reader],
@@ -87,8 +88,7 @@ pub(crate) fn write(
     };
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(about) = rings.first().map(|ring| ring.about()) else { return Ok(None) };
-    let (job, tag) = (plain(&about.job), plain(&about.tag));
-    let folder = root.join(format!("{PREFIX}{job}.{tag}.{:016x}", about.group));
+    let folder = root.join(name(about));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
@@ -121,6 +121,20 @@ pub(crate) fn await_written() {
     let start = Instant::now();
     while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock)) && start.elapsed() < AT_EXIT {
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The folder's name: job, group and, where the group spans nodes, the node's first rank, since they may
+/// share the folder in which dumps are.
+fn name(about: &About) -> String {
+    let (job, tag, nodes) = (plain(&about.job), plain(&about.tag), &about.nodes);
+    let name = format!("{PREFIX}{job}.{tag}.{:016x}", about.group);
+    let own = nodes.get(about.rank as usize);
+    match nodes.iter().position(|node| Some(node) == own) {
+        Some(first) if nodes.iter().any(|node| Some(node) != own) => {
+            format!("{name}.node-of-{first}")
+        }
+        _ => name,
     }
 }
 
@@ -157,5 +171,38 @@ fn remove_oldest(root: &Path) {
     let surplus = dumps.len().saturating_sub(KEPT);
     for (_, path) in &dumps[..surplus] {
         let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::about::Process;
+
+    #[test]
+    fn nodes_that_share_a_folder_have_names_of_their_own() {
+        let on = |rank: u32, nodes: &[&str]| {
+            name(&About {
+                job: "a/b".to_owned(),
+                attempt: 0,
+                tag: "tp".to_owned(),
+                group: 0xAB,
+                rank,
+                world: 4,
+                members: Vec::new(),
+                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+                process: Process::here(),
+                device: "host".to_owned(),
+                policy: String::new(),
+                backends: String::new(),
+                version: String::new(),
+                targets: Vec::new(),
+            })
+        };
+        let names = |nodes: &[&str]| [0, 1, 2, 3].map(|rank| on(rank, nodes));
+        let plain = "crossover.a_b.tp.00000000000000ab";
+        assert_eq!(names(&["n"; 4]), [plain; 4]);
+        let spread = [0, 1, 0, 1].map(|first| format!("{plain}.node-of-{first}"));
+        assert_eq!(names(&["n", "m", "n", "m"]), spread);
     }
 }

@@ -151,7 +151,12 @@ impl GroupRecorder {
     /// Reports what ended the group, if nobody has. Who comes second waits until that is done: a
     /// process that ended meanwhile would leave half a dump.
     pub(crate) fn report_once(&self, report: impl FnOnce()) {
-        self.report.call_once(report);
+        self.report.call_once_force(|before| {
+            // One that panicked is not made again.
+            if !before.is_poisoned() {
+                report();
+            }
+        });
     }
 
     /// Two ranks that differ are seen before a third has come, and only with it there is a majority. Who
@@ -239,6 +244,10 @@ impl Recorder for GroupRecorder {
 impl Drop for GroupRecorder {
     /// Takes away the own ring's name, and those of peers that died before they could.
     fn drop(&mut self) {
+        // A child that was forked since shares the ring's memory: its parent goes on.
+        if self.ring.about().process.pid != std::process::id() {
+            return;
+        }
         self.leave();
         let own = rustix::process::geteuid().as_raw();
         for reader in self.rings.iter().flatten().filter(|reader| reader.life() == Life::Gone) {
@@ -295,4 +304,74 @@ fn describe(group: &Communicator, job: &Job, number: u64) -> About {
 fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_int;
+
+    use super::*;
+
+    #[test]
+    fn a_forked_child_drops_what_it_inherits_and_its_parent_goes_on() {
+        unsafe extern "C" {
+            /// Of the C library.
+            fn fork() -> c_int;
+            /// Of the C library.
+            fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+            /// Of the C library.
+            fn _exit(status: c_int) -> !;
+        }
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let recorder = recorder(folder.path());
+        // SAFETY: the child frees memory, makes system calls, and never returns.
+        let child = unsafe { fork() };
+        if child == 0 {
+            drop(recorder);
+            // SAFETY: it may be called at any time.
+            unsafe { _exit(0) };
+        }
+        let mut status = -1;
+        // SAFETY: a place for the answer.
+        let ended = unsafe { waitpid(child, &raw mut status, 0) };
+        assert_eq!((ended, status), (child, 0));
+        assert_eq!(recorder.ring.phase(), Phase::Open, "the child left its parent's group");
+        let path = recorder.ring.path().to_owned();
+        assert!(path.exists(), "the child took its parent's ring away");
+        drop(recorder);
+        assert!(!path.exists(), "a ring was left behind");
+    }
+
+    fn recorder(folder: &std::path::Path) -> GroupRecorder {
+        let about = About {
+            job: "j".to_owned(),
+            attempt: 0,
+            tag: "tp".to_owned(),
+            group: 7,
+            rank: 0,
+            world: 2,
+            members: Vec::new(),
+            nodes: Vec::new(),
+            process: Process::here(),
+            device: "host".to_owned(),
+            policy: String::new(),
+            backends: String::new(),
+            version: String::new(),
+            targets: Vec::new(),
+        };
+        GroupRecorder {
+            ring: Ring::make(Some(folder), about).expect("memory").0,
+            rings: Vec::new(),
+            options: Options {
+                rings: Some(folder.to_owned()),
+                dumps: Dumps::None,
+                on_hang: OnHang::Log,
+                warn_after: None,
+                hang_after: Duration::from_secs(60),
+            },
+            is_well: AtomicBool::new(true),
+            trouble: Mutex::new(None),
+            report: Once::new(),
+        }
+    }
 }
