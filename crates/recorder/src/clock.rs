@@ -48,7 +48,7 @@ pub(crate) fn ticks() -> u64 {
         return ticks;
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    monotonic()
+    nanoseconds(ClockId::Monotonic)
 }
 
 /// When `ticks` was, in nanoseconds since 1970, by two moments; by the first alone, if they are one.
@@ -61,6 +61,12 @@ pub(crate) fn told(ticks: u64, first: Moment, last: Moment) -> u64 {
         true => first.unix.saturating_add_signed((since * length / span) as i64),
         false => first.unix,
     }
+}
+
+/// Now, on the scale of [`told`] by this first moment: the time of day may have been set since then.
+pub(crate) fn now(first: Moment) -> u64 {
+    let since = nanoseconds(ClockId::Monotonic).saturating_sub(first.monotonic);
+    first.unix.saturating_add(since)
 }
 
 fn nanoseconds(clock: ClockId) -> u64 {
@@ -81,5 +87,16 @@ mod tests {
         let told = told(ticks, first, Moment::now());
         assert!(told.abs_diff(unix) < 2_000_000, "{told} is not {unix}");
         assert_eq!(super::told(5, first, first), first.unix);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_makes_nothing_older() {
+        let mut first = Moment::now();
+        // The time of day was set forward by an hour after the first moment.
+        first.unix -= 3_600_000_000_000;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let last = Moment::now();
+        let age = now(first).saturating_sub(super::told(last.ticks, first, last));
+        assert!(age < 5_000_000_000, "the last look seems {age} ns old");
     }
 }

@@ -125,7 +125,7 @@ pub(crate) struct Slot {
     pub(crate) seq: AtomicU64,
     /// Step (32 bits), site (16), target (16), from the top.
     pub(crate) place: AtomicU64,
-    /// Root (16 bits, from bit 32), mode, reduce op, dtype and what it is (8 each, down to bit 0).
+    /// Root (32 bits, from bit 32), mode, reduce op, dtype and what it is (8 each, down to bit 0).
     pub(crate) what: AtomicU64,
 }
 

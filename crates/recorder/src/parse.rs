@@ -118,16 +118,16 @@ impl Bytes<'_> {
             chain: line(offset_of!(ProgressLine, chain)),
             step: line(offset_of!(ProgressLine, step)) as u32,
             phase: phase(line(offset_of!(ProgressLine, phase))),
-            device: self.device(last),
+            device: self.device(first, last),
             end: self.text(offset_of!(Memory, end), offset_of!(EndText, text), END_BYTES),
             born: first.unix,
             beat: clock::told(last.ticks, first, last),
-            taken: clock::unix(),
+            taken: clock::now(first),
         }
     }
 
     /// What the device waits for, if it did at the watchdog's last look.
-    fn device(&self, last: Moment) -> Option<DeviceWait> {
+    fn device(&self, first: Moment, last: Moment) -> Option<DeviceWait> {
         let word = |at: usize| self.word(offset_of!(Memory, device) + at);
         let seen = word(offset_of!(DeviceLine, seen));
         if seen == 0 || seen.saturating_add(RECENT) < last.unix {
@@ -137,11 +137,13 @@ impl Bytes<'_> {
             (0..4).flat_map(|nth| word(offset_of!(DeviceLine, what) + 8 * nth).to_ne_bytes());
         let what: Vec<u8> = what.take_while(|byte| *byte != 0).collect();
         let awaited = word(offset_of!(DeviceLine, awaited));
+        // The time of day may have been set since the ring was made: as old, on the scale of all else.
+        let age = last.unix.saturating_sub(word(offset_of!(DeviceLine, since)));
         Some(DeviceWait {
             call: word(offset_of!(DeviceLine, call)),
             awaited: (0..u64::BITS).filter(|rank| awaited >> rank & 1 != 0).collect(),
             what: String::from_utf8_lossy(&what).into_owned(),
-            since: word(offset_of!(DeviceLine, since)),
+            since: clock::told(last.ticks, first, last).saturating_sub(age),
         })
     }
 
@@ -253,7 +255,7 @@ impl Reading<'_> {
             dtype: *Dtype::ALL.get(field(8))?,
             reduce_op: *ReduceOp::ALL.get(field(16))?,
             mode: *Mode::ALL.get(field(24))?,
-            root: (coded >> 32 & 0xFFFF) as u32,
+            root: (coded >> 32) as u32,
             count: word(offset_of!(Slot, count)),
             step: (place >> 32) as u32,
             site: site
