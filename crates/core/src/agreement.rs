@@ -425,7 +425,12 @@ impl<'g> Setup<'g> {
 /// A rank's result, or why it has none: what travels.
 type Ballot<U> = Result<U, String>;
 
-/// Exchanges a serialisable value.
+/// Exchanges a serialisable value: what every rank gave, in rank order. Collective. What comes back is the
+/// same on every rank; that it is used alike is up to the caller.
+///
+/// # Errors
+///
+/// A peer is lost or late, is in another step, or sent what cannot be read.
 pub fn gather<T: Serialize + for<'d> Deserialize<'d>>(
     boot: &dyn Bootstrap,
     step: &str,

@@ -18,7 +18,7 @@ const TEMPORARY: &str = "/tmp";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recording {
-    /// `record_dir`: the folder of the flight recorder's rings, 304 KiB for each rank of a group;
+    /// `record_dir`: the folder of the flight recorder's rings, 308 KiB for each rank of a group;
     /// `None`, which is written `memfd`, for memory without names.
     pub rings: Option<PathBuf>,
     /// `dump_dir`: where a group that ends badly leaves what its ranks did last.
