@@ -67,6 +67,7 @@ fn another_root() {
 fn calls_that_are_compared_before_they_start() {
     let ended = engines(3, "rank=0,step=6,at=logits,size").set("check", "args").run();
     ended.codes(1, &[]).say(&["call 17: ranks made different calls: rank 0 has count 67"], &[]);
+    ended.odd("size_mismatch", 0);
 }
 
 #[test]

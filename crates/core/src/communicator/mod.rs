@@ -274,15 +274,18 @@ impl Communicator {
             Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => Ok(*recent),
             _ => self.decide(call),
         };
-        if self.check == Check::Args {
-            self.compare_first(&mut inner, call, &decided)?;
+        let is_compared = self.check == Check::Args && self.world() > 1;
+        if is_compared {
+            self.compare_first(&mut inner, call, &decided, site)?;
         }
         let decided = decided?;
         inner.recent = matches!(call.split, Split::Even).then_some(decided);
         inner.usable()?;
         inner.seq += 1;
         let (seq, choice, target) = (inner.seq, decided.choice, decided.target);
-        self.begin(&mut inner, Entry { event: Event::Call(call), seq, target, site })?;
+        if !is_compared {
+            self.begin(&mut inner, Entry { event: Event::Call(call), seq, target, site })?;
+        }
         if call.mode == Mode::Graph {
             inner.captured.note(call);
         }
