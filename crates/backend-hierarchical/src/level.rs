@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossover_core::agreement::StepError;
-use crossover_core::backend::EnqueueError;
+use crossover_core::backend::{DeviceWait, EnqueueError, Watch};
 use crossover_core::bootstrap::{Bootstrap, ranks_in_words};
 use crossover_core::call::{CallBuffers, CallSig};
 use crossover_core::communicator::{CallError, Communicator};
@@ -77,6 +77,12 @@ impl Level {
         self.comm.rank() as usize
     }
 
+    /// What a watchdog can look at of it, in the whole group's numbers.
+    pub(crate) fn watch(&self) -> Option<Arc<dyn Watch>> {
+        let of_level = Arc::clone(self.comm.watches().first()?);
+        Some(Arc::new(LevelWatch { of_level, ranks: Arc::clone(&self.ranks) }))
+    }
+
     /// Makes one of the calls of the group's call `seq`.
     ///
     /// # Safety
@@ -113,6 +119,21 @@ impl Level {
     }
 }
 
+/// What a level's ranks wait for, in the whole group's numbers.
+struct LevelWatch {
+    of_level: Arc<dyn Watch>,
+    ranks: Arc<[u32]>,
+}
+
+impl Watch for LevelWatch {
+    fn waits(&self) -> Option<DeviceWait> {
+        let wait = self.of_level.waits()?;
+        // What memory tells may be anything.
+        let awaited = *self.ranks.get(wait.awaited as usize)?;
+        Some(DeviceWait { awaited, ..wait })
+    }
+}
+
 /// A policy that insists on these algorithms of one backend.
 fn forcing(id: &str, chain: Vec<(&'static str, Vec<(String, ParamValue)>)>) -> Policy {
     let candidate = |(algorithm, params): (&str, _)| Candidate {
@@ -135,4 +156,28 @@ fn forcing(id: &str, chain: Vec<(&'static str, Vec<(String, ParamValue)>)>) -> P
         evidence: None,
     };
     Policy::new(Contract::DEFAULT, vec![rule])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Awaits(u32);
+
+    impl Watch for Awaits {
+        fn waits(&self) -> Option<DeviceWait> {
+            Some(DeviceWait { call: 7, awaited: self.0, what: "data", moment: 3 })
+        }
+    }
+
+    #[test]
+    fn who_is_awaited_on_a_node_is_told_as_the_group_counts() {
+        let told = |awaited| {
+            let ranks = Arc::from([8, 9, 12]);
+            LevelWatch { of_level: Arc::new(Awaits(awaited)), ranks }.waits()
+        };
+        let of = |awaited| DeviceWait { call: 7, awaited, what: "data", moment: 3 };
+        assert_eq!(told(2), Some(of(12)));
+        assert_eq!(told(3), None);
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossover_core::agreement::{Local, Setup, SetupError, StepError};
-use crossover_core::backend::{Abort, EnqueueError, Session};
+use crossover_core::backend::{Abort, EnqueueError, Session, Watch};
 use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::communicator::{AbortHandle, CallError};
 
@@ -167,6 +167,10 @@ impl Session for HierarchicalSession {
         self.across.comm.discard();
     }
 
+    fn replay(&mut self, graph: u64, seq: u64) -> Result<(), EnqueueError> {
+        self.both(seq, |level| level.comm.note_replay(graph))
+    }
+
     fn leave_stream(&mut self, stream: u64, seq: u64) -> Result<(), EnqueueError> {
         self.both(seq, |level| level.comm.leave_stream(stream))
     }
@@ -174,6 +178,11 @@ impl Session for HierarchicalSession {
     fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
         self.both(seq, |level| level.comm.check())?;
         self.prove(seq)
+    }
+
+    fn watch(&self) -> Option<Arc<dyn Watch>> {
+        // Across nodes a library waits, which tells nothing.
+        self.inside.watch()
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {

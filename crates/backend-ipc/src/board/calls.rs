@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
+use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Board;
@@ -83,8 +83,9 @@ impl Fingerprint {
         }
         let algorithm = DESCRIPTOR.algorithms.get(field(4)).map_or("?", |a| a.name);
         let parts = if self.split == 0 { "" } else { ", with counts per rank" };
+        let captured = if field(3) == Mode::Graph as usize { ", captured" } else { "" };
         format!(
-            "{} {} of {} x {} from root {} by ipc/{algorithm}{parts}",
+            "{} {} of {} x {} from root {} by ipc/{algorithm}{parts}{captured}",
             word(Op::NAMES, 0),
             word(ReduceOp::NAMES, 2),
             self.count,

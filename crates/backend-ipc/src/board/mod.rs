@@ -39,7 +39,8 @@ pub(crate) struct Board {
 }
 
 // SAFETY: what is written after the mapping was made is atomic, or guarded by an atomic (the
-// verdict), or written by a device and read volatile after an atomic says so (failures).
+// verdict), or written by a device and read volatile after an atomic says so (failures), but for the word
+// that tells of a wait, which is one atomic.
 unsafe impl Send for Board {}
 // SAFETY: as above.
 unsafe impl Sync for Board {}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
+use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 
 use crate::eligibility::DESCRIPTOR;
 
@@ -70,7 +70,7 @@ impl fmt::Display for Record {
         let algorithm = DESCRIPTOR.algorithms.get(field(4));
         write!(
             f,
-            "{} {} of {} x {} from root {} by {}{}",
+            "{} {} of {} x {} from root {} by {}{}{}",
             word(Op::NAMES, 0),
             word(ReduceOp::NAMES, 2),
             self.count,
@@ -78,6 +78,7 @@ impl fmt::Display for Record {
             self.kind & ((1 << ROOT) - 1),
             algorithm.map_or("?".to_owned(), |a| DESCRIPTOR.target(a)),
             if self.split == 0 { "" } else { ", with counts per rank" },
+            if field(3) == Mode::Graph as usize { ", captured" } else { "" },
         )
     }
 }
