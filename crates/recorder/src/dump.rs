@@ -61,12 +61,19 @@ fn written(
     // The own group's first: the dump is called after it.
     let groups = std::iter::once(recorder.rings()).chain(beside.iter().map(|other| other.rings()));
     let rings: Vec<&Reader> = groups.flatten().flatten().collect();
-    let dump = match write(&recorder.options().dumps, &rings, images, &diagnosis, cause) {
-        Ok(Some(folder)) => format!("; `crossover diagnose {}` says more", folder.display()),
-        Ok(None) => String::new(),
-        Err(e) => format!("; no dump could be written: {e}"),
-    };
-    Some(format!("{verdict}{dump}"))
+    let dump = write(&recorder.options().dumps, &rings, images, &diagnosis, cause);
+    Some(said(verdict, &dump))
+}
+
+/// A verdict, and where more is to be had.
+pub(crate) fn said(verdict: &str, dump: &io::Result<Option<PathBuf>>) -> String {
+    match dump {
+        Ok(Some(folder)) => {
+            format!("{verdict}; `crossover diagnose {}` says more", folder.display())
+        }
+        Ok(None) => verdict.to_owned(),
+        Err(e) => format!("{verdict}; no dump could be written: {e}"),
+    }
 }
 
 /// The folder, if dumps are wanted: this process's, or that of the one of this node that came first. It is
@@ -143,10 +150,14 @@ fn file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     options.write(true).create_new(true).mode(0o600).open(folder.join(name))?.write_all(bytes)
 }
 
+/// Where this user's dumps are, in this folder for temporary files.
+pub fn own_dumps(temporary: &Path) -> PathBuf {
+    temporary.join(format!("crossover-{}", rustix::process::geteuid().as_raw()))
+}
+
 /// A folder of this user's in the one for temporary files, where anybody can have put something else.
 fn own_folder(temporary: &Path) -> io::Result<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    let folder = temporary.join(format!("crossover-{user}"));
+    let (user, folder) = (rustix::process::geteuid().as_raw(), own_dumps(temporary));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
         _ => {}
@@ -177,30 +188,11 @@ fn remove_oldest(root: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::about::Process;
 
     #[test]
     fn nodes_that_share_a_folder_have_names_of_their_own() {
-        let on = |rank: u32, nodes: &[&str]| {
-            name(&About {
-                job: "a/b".to_owned(),
-                attempt: 0,
-                tag: "tp".to_owned(),
-                group: 0xAB,
-                rank,
-                world: 4,
-                members: Vec::new(),
-                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
-                process: Process::here(),
-                device: "host".to_owned(),
-                policy: String::new(),
-                backends: String::new(),
-                version: String::new(),
-                targets: Vec::new(),
-            })
-        };
-        let names = |nodes: &[&str]| [0, 1, 2, 3].map(|rank| on(rank, nodes));
-        let plain = "crossover.a_b.tp.00000000000000ab";
+        let names = |nodes: &[&str]| [0, 1, 2, 3].map(|rank| name(&About::sample(rank, nodes)));
+        let plain = "crossover.j.tp.0000000000000007";
         assert_eq!(names(&["n"; 4]), [plain; 4]);
         let spread = [0, 1, 0, 1].map(|first| format!("{plain}.node-of-{first}"));
         assert_eq!(names(&["n", "m", "n", "m"]), spread);

@@ -30,6 +30,7 @@ mod watch;
 pub use about::{About, Process};
 pub use analyse::{analyse, analyse_twice};
 pub use diagnosis::{Branch, Class, DeviceState, Diagnosis, GroupState, RankState, Verdict};
+pub use dump::own_dumps;
 pub use export::{RankDump, chrome_trace, flight_recorder, timeline};
 pub use find::{Found, in_folder, jobs, of_job, sweep};
 pub use group::{Dumps, GroupRecorder, Job, Options};

@@ -21,6 +21,7 @@ mod misset;
 mod nccl;
 mod pci_config;
 mod peers;
+mod recorder;
 mod report;
 mod root;
 mod shared_memory;
@@ -99,6 +100,7 @@ fn examine() -> Report {
     report.add("environment", nccl::examine(settings));
 
     report.add("groups", shared_memory::examine(settings));
+    report.add("groups", recorder::examine(settings));
     report.add("groups", trial::examine(settings));
     let (groups, found) = groups::examine(&reached, settings, &platform, ranks, &variable);
     report.add("groups", found);

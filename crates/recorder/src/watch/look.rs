@@ -175,6 +175,14 @@ impl Look {
         Some(Finding { suspect, before, age, is_grave })
     }
 
+    /// What was found was not so: if it is still suspected, it is looked at anew.
+    pub(super) fn again(&mut self) {
+        self.suspicion = None;
+        self.told = None;
+        self.is_grave_told = false;
+        self.is_difference_told = false;
+    }
+
     /// After how long a wait is worth a word.
     fn soft(&self, recorder: &GroupRecorder, kind: Kind) -> Duration {
         let options = recorder.options();
@@ -206,12 +214,14 @@ impl Look {
     }
 }
 
-/// Looks a second time, says what it is, and does what was set.
-pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding) {
+/// Looks a second time, says what it is, and does what was set. `false` if nothing is wrong after all.
+pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding) -> bool {
     let images = finding.suspect.images(recorder, all);
     let about = recorder.ring().about();
     let found = analyse::analyse_twice(&finding.before, &images);
-    let Some(diagnosis) = found.into_iter().find(|found| found.job == about.job) else { return };
+    let Some(diagnosis) = found.into_iter().find(|found| found.job == about.job) else {
+        return false;
+    };
     let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
     // A circle of waits is told in one of its groups.
     let circle = || diagnosis.verdicts.iter().find(|v| v.class == Class::CrossGroupDeadlock);
@@ -219,13 +229,13 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
     let Some(verdict) = verdict.filter(|verdict| finding.suspect.is_confirmed_by(verdict.class))
     else {
         tracing::debug!(target: "crossover::watch", "a second look found nothing");
-        return;
+        return false;
     };
     if !finding.is_grave || is_harmless(verdict, finding.suspect) {
         let advice = verdict.advice.first().map(|advice| format!("; {advice}")).unwrap_or_default();
         let age = finding.age;
         tracing::warn!(target: "crossover::watch", "{} (for {age:.1?}){advice}", verdict.sentence);
-        return;
+        return true;
     }
     let is_circle = verdict.class == Class::CrossGroupDeadlock;
     let is_own = |group: &&Group| Arc::ptr_eq(&group.recorder, recorder);
@@ -248,6 +258,7 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
             group.aborts.abort(&format!("the watchdog: {}", verdict.sentence));
         }
     }
+    true
 }
 
 /// Is anybody in a call of this group, or ahead of others? Of groups that form a circle somebody is.
@@ -279,7 +290,9 @@ impl Suspect {
     /// A look from nearer may find another cause, but not none.
     fn is_confirmed_by(self, class: Class) -> bool {
         match self {
-            Suspect::Gone => !matches!(class, Class::NotArrived | Class::SlowTransport),
+            Suspect::Gone => {
+                !matches!(class, Class::NotArrived | Class::DeviceBehind | Class::SlowTransport)
+            }
             Suspect::Differs => !class.is_wait(),
             Suspect::Waits => true,
         }
@@ -301,6 +314,7 @@ fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
             Class::NotArrived
             | Class::StoppedRank
             | Class::Frozen
+            | Class::DeviceBehind
             | Class::StuckTransport
             | Class::CrossGroupDeadlock,
             Some(_),

@@ -104,7 +104,14 @@ fn run() {
         }
         drop(watch);
         for (recorder, finding) in found {
-            look::act(&recorder, &all, finding);
+            if !look::act(&recorder, &all, finding) {
+                let is_it = |group: &&mut Watched| {
+                    std::ptr::eq(group.recorder.as_ptr(), Arc::as_ptr(&recorder))
+                };
+                if let Some(group) = lock().groups.iter_mut().find(is_it) {
+                    group.look.again();
+                }
+            }
         }
     }
 }
