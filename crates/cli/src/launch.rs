@@ -87,8 +87,8 @@ fn see_through(job: Job) -> Result<Outcome, Failure> {
         && let Some(rings) = &settings.recording.rings
     {
         let dumps = crossover::dumps(&settings.recording.dumps);
-        for (folder, verdict) in crossover_recorder::after(&outcome.job, rings, &dumps) {
-            out::note(&format!("{verdict}; `crossover diagnose {}` says more", folder.display()));
+        for said in crossover_recorder::after(&outcome.job, rings, &dumps) {
+            out::note(&said);
         }
     }
     Ok(outcome)

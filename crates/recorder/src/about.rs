@@ -47,3 +47,26 @@ pub struct Process {
     /// Its pid namespace, such as `pid:[4026531836]`; empty where `/proc` does not tell.
     pub pid_namespace: String,
 }
+
+#[cfg(test)]
+impl About {
+    /// A rank of this process, of a group of as many ranks as there are nodes named.
+    pub(crate) fn sample(rank: u32, nodes: &[&str]) -> About {
+        About {
+            job: "j".to_owned(),
+            attempt: 0,
+            tag: "tp".to_owned(),
+            group: 7,
+            rank,
+            world: nodes.len() as u32,
+            members: (0..nodes.len()).map(|nth| format!("h:{nth}")).collect(),
+            nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+            process: Process::here(),
+            device: "host".to_owned(),
+            policy: "p".to_owned(),
+            backends: "b".to_owned(),
+            version: "0".to_owned(),
+            targets: Vec::new(),
+        }
+    }
+}

@@ -311,6 +311,7 @@ mod tests {
     use std::ffi::c_int;
 
     use super::*;
+    use crate::life::FORKING;
 
     #[test]
     fn a_forked_child_drops_what_it_inherits_and_its_parent_goes_on() {
@@ -322,6 +323,7 @@ mod tests {
             /// Of the C library.
             fn _exit(status: c_int) -> !;
         }
+        let _alone = FORKING.lock().expect("no such test panics");
         let folder = tempfile::TempDir::new().expect("a folder");
         let recorder = recorder(folder.path());
         // SAFETY: the child frees memory, makes system calls, and never returns.
@@ -343,24 +345,8 @@ mod tests {
     }
 
     fn recorder(folder: &std::path::Path) -> GroupRecorder {
-        let about = About {
-            job: "j".to_owned(),
-            attempt: 0,
-            tag: "tp".to_owned(),
-            group: 7,
-            rank: 0,
-            world: 2,
-            members: Vec::new(),
-            nodes: Vec::new(),
-            process: Process::here(),
-            device: "host".to_owned(),
-            policy: String::new(),
-            backends: String::new(),
-            version: String::new(),
-            targets: Vec::new(),
-        };
         GroupRecorder {
-            ring: Ring::make(Some(folder), about).expect("memory").0,
+            ring: Ring::make(Some(folder), About::sample(0, &["n", "n"])).expect("memory").0,
             rings: Vec::new(),
             options: Options {
                 rings: Some(folder.to_owned()),

@@ -2,7 +2,7 @@
 //! not, and takes away what they have left.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::analyse::analyse;
 use crate::dump;
@@ -12,9 +12,9 @@ use crate::image::{Image, Life};
 use crate::reader::Reader;
 
 /// Reads what ranks of `job` have left in the folder of rings, writes a dump of each group that nobody
-/// has written one of, and removes the rings. Returns the dumps, with the verdict on each. A group whose
-/// ranks all said goodbye, or had the time to tell, has left nothing.
-pub fn after(job: &str, folder: &Path, dumps: &Dumps) -> Vec<(PathBuf, String)> {
+/// has written one of, and removes the rings. Returns for each group, in a sentence, what was the matter
+/// and where the dump is. A group whose ranks all said goodbye, or had the time to tell, has left nothing.
+pub fn after(job: &str, folder: &Path, dumps: &Dumps) -> Vec<String> {
     let mut groups: BTreeMap<u64, Vec<Reader>> = BTreeMap::new();
     for reader in find::readers(job, folder) {
         if reader.life() == Life::Gone {
@@ -26,12 +26,52 @@ pub fn after(job: &str, folder: &Path, dumps: &Dumps) -> Vec<(PathBuf, String)> 
     told
 }
 
-fn keep(readers: &[Reader], dumps: &Dumps) -> Option<(PathBuf, String)> {
+fn keep(readers: &[Reader], dumps: &Dumps) -> Option<String> {
     let images: Vec<Image> = readers.iter().filter_map(|reader| reader.image().ok()).collect();
     let diagnosis = analyse(&images).pop()?;
-    let verdict = diagnosis.verdicts.first()?.sentence.clone();
+    let verdict = diagnosis.verdicts.first()?;
     let rings: Vec<&Reader> = readers.iter().collect();
     let cause = "the job has ended, and no rank was left to tell why";
-    let folder = dump::write(dumps, &rings, &images, &diagnosis, cause).ok()??;
-    Some((folder, verdict))
+    let dump = dump::write(dumps, &rings, &images, &diagnosis, cause);
+    Some(dump::said(&verdict.sentence, &dump))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::about::About;
+    use crate::life::FORKING;
+    use crate::ring::Ring;
+
+    #[test]
+    fn what_ranks_could_not_tell_is_told_with_a_dump_or_without() {
+        let _alone = FORKING.lock().expect("no such test panics");
+        let place = tempfile::TempDir::new().expect("a folder");
+        let (rings, dumps) = (place.path().join("rings"), place.path().join("dumps"));
+        std::fs::create_dir(&rings).expect("a folder");
+        let told = |dumps: &Dumps| {
+            leave_behind(&rings);
+            let told = after("j", &rings, dumps);
+            let left = std::fs::read_dir(&rings).expect("it is there").count();
+            assert_eq!((told.len(), left), (1, 0), "{told:?}");
+            told[0].clone()
+        };
+        let verdict = "in group `tp` rank 0 (h:0), rank 1 (h:1) are gone without a goodbye";
+        assert_eq!(told(&Dumps::None), verdict);
+        let folder = dumps.join("crossover.j.tp.0000000000000007");
+        let said = format!("{verdict}; `crossover diagnose {}` says more", folder.display());
+        assert_eq!(told(&Dumps::In(dumps.clone())), said);
+        assert!(folder.join("timeline.html").exists());
+        let in_the_way = told(&Dumps::In(folder.join("verdict.txt")));
+        assert!(in_the_way.starts_with(verdict), "{in_the_way}");
+        assert!(in_the_way.contains("no dump could be written"), "{in_the_way}");
+    }
+
+    /// Rings as of a job whose ranks have been killed.
+    fn leave_behind(folder: &Path) {
+        for rank in 0..2 {
+            // The name stays, and nobody holds the lock any more.
+            drop(Ring::make(Some(folder), About::sample(rank, &["n", "n"])).expect("memory"));
+        }
+    }
 }
