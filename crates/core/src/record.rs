@@ -7,8 +7,8 @@ use crate::backend::EnqueueError;
 use crate::call::CallSig;
 
 /// Keeps what one rank of one group does. A communicator tells it one thing after the other, never
-/// two at a time, and before a call's session sees the call; so it must neither wait nor call a
-/// vendor, and it has a budget of 20 ns.
+/// two at a time. Every call goes by [`Recorder::begin`], before its session sees it, and by
+/// [`Recorder::end`]: they neither wait nor call a vendor, and together have a budget of 20 ns.
 pub trait Recorder: Send + Sync {
     /// This is about to be done. `false` once the group is to end: then [`Recorder::trouble`] says
     /// why, and it is not done.
@@ -20,7 +20,8 @@ pub trait Recorder: Send + Sync {
     /// Why the group is to end.
     fn trouble(&self, seq: u64) -> EnqueueError;
 
-    /// The group ended badly on this rank; its peers have been told.
+    /// The group ended badly on this rank; its peers have been told. This may take seconds, for a dump:
+    /// no call is made any more.
     fn failed(&self, error: &EnqueueError);
 
     /// The rank has said goodbye.
