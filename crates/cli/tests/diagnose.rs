@@ -124,6 +124,25 @@ fn a_dump_is_about_the_moment_of_the_dump() {
 }
 
 #[test]
+fn a_pipe_or_an_endless_file_in_the_verdicts_place_keeps_nobody() {
+    for endless in ["pipe", "/dev/zero"] {
+        let (live, dump) = (folder(), folder());
+        let ranks = odd_one(live.path(), STEP[2]);
+        keep(live.path(), dump.path());
+        drop(ranks);
+        let verdict = dump.path().join("verdict.json");
+        if endless == "pipe" {
+            let made = Command::new("mkfifo").arg(&verdict).status().expect("coreutils");
+            assert!(made.success());
+        } else {
+            std::os::unix::fs::symlink(endless, &verdict).expect("a link");
+        }
+        let report = json(&diagnose(&[path(dump.path()), "--json"], live.path()), 1);
+        assert_eq!(report["jobs"][0]["verdicts"][0]["ranks"], serde_json::json!([2]));
+    }
+}
+
+#[test]
 fn a_ring_that_is_cut_or_missing_is_a_note() {
     let (live, dump) = (folder(), folder());
     let _alive = odd_one(live.path(), Call { dtype: Dtype::F32, ..STEP[0] });

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::image::Image;
 use crate::layout::BYTES;
 use crate::place::{PREFIX, plain};
-use crate::reader::Reader;
+use crate::reader::{ReadError, Reader};
 
 /// What names of rings end with, in a dump.
 pub(crate) const ENDING: &str = ".ring";
@@ -126,6 +128,8 @@ fn read(paths: Vec<PathBuf>) -> Found {
         });
         match image {
             Ok(image) => found.images.push(image),
+            // Its owner has ended since the folder was listed.
+            Err(ReadError::File(_, Errno::NOENT)) => {}
             Err(e) => found.notes.push(e.to_string()),
         }
     }

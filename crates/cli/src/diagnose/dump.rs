@@ -2,6 +2,8 @@
 //! waited by then.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crossover_recorder::{Found, Image, Life};
@@ -9,6 +11,8 @@ use serde_json::Value;
 
 /// What the watchdog writes beside the rings: what it knew and rings do not tell.
 const VERDICT: &str = "verdict.json";
+/// More is no verdict.
+const VERDICT_BYTES: u64 = 16 << 20; // size: a hundred groups of a hundred ranks take 4 MiB
 
 /// Sets a dump's images to the time of the dump. Other images stay as they are.
 pub(super) fn as_it_was(folder: &Path, mut found: Found) -> Found {
@@ -43,7 +47,7 @@ fn written(images: &[Image]) -> BTreeMap<u64, u64> {
 
 /// By group and rank, who lived. Nothing where the verdict is missing or no longer makes sense.
 fn lives(folder: &Path) -> BTreeMap<(u64, u32), Life> {
-    let told = std::fs::read(folder.join(VERDICT)).unwrap_or_default();
+    let told = read(&folder.join(VERDICT)).unwrap_or_default();
     let told: Value = serde_json::from_slice(&told).unwrap_or_default();
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let mut lives = BTreeMap::new();
@@ -57,6 +61,15 @@ fn lives(folder: &Path) -> BTreeMap<(u64, u32), Life> {
         }
     }
     lives
+}
+
+/// What a file holds, if it is one: in a folder where everybody writes it may be a pipe, or have no end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if fs::metadata(path)?.is_file() {
+        fs::File::open(path)?.take(VERDICT_BYTES).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn life(name: &str) -> Option<Life> {
