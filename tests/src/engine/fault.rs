@@ -98,6 +98,8 @@ pub enum Change {
     Other,
     /// The calls of the graph, eagerly.
     Eager,
+    /// It, behind other work of its device that takes seconds.
+    Busy,
 }
 
 const POINTS: [(&str, Point); 12] = [
@@ -115,7 +117,7 @@ const POINTS: [(&str, Point); 12] = [
     ("close", Point::Close),
 ];
 
-const CHANGES: [(&str, Change); 14] = [
+const CHANGES: [(&str, Change); 15] = [
     ("skip", Change::Skip),
     ("extra", Change::Extra),
     ("size", Change::Size),
@@ -130,6 +132,7 @@ const CHANGES: [(&str, Change); 14] = [
     ("hang", Change::Hang),
     ("other", Change::Other),
     ("eager", Change::Eager),
+    ("busy", Change::Busy),
 ];
 
 impl Point {

@@ -227,7 +227,7 @@ impl Engine {
     }
 
     fn replay(&mut self, step: u32) -> Result<(), Ended> {
-        let mut graph = 1 + step % 2;
+        let (mut graph, mut is_busy) = (1 + step % 2, false);
         match self.faults.at(Point::Replay, step) {
             Some(Change::Skip) => return Ok(()),
             Some(Change::Other) => graph = 3 - graph,
@@ -235,11 +235,15 @@ impl Engine {
                 let call = self.call(Point::Attn, graph as usize, Mode::Eager);
                 return self.checked(Point::Attn, step, &call);
             }
+            Some(Change::Busy) => is_busy = true,
             _ => {}
         }
         self.tensors.fill(value(self.rank(), step))?;
         self.groups.tp.note_site(Point::Replay.name());
         self.groups.tp.note_replay(graph.into())?;
+        if is_busy {
+            self.tensors.occupy()?;
+        }
         let stream = self.tensors.stream().map_or(0, |stream| stream.raw());
         self.graphs[graph as usize - 1].replay(stream)?;
         self.tensors.wait()?;

@@ -1,6 +1,8 @@
 //! Room for a call's input and output, on host memory or on a device.
 
-use std::sync::Arc;
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crossover::policy::{DeviceChoice, Settings};
 use crossover_device::device::Device;
@@ -18,11 +20,18 @@ pub(super) enum Tensors {
     Device { input: Buffer, output: Buffer, stream: Stream },
 }
 
+/// How long other work of a device takes.
+const BUSY: Duration = Duration::from_secs(6);
+
+/// The emulated driver of this process, if it was asked for.
+static EMULATED: OnceLock<Arc<Emulated>> = OnceLock::new();
+
 /// Makes the emulated driver known, if it is the one that settings ask for.
 pub(super) fn install(settings: &Settings) {
     if matches!(&settings.device, DeviceChoice::On { driver, .. } if driver == "emulated") {
         let driver = Emulated::new(Options { multiprocessors: 24, ..Options::default() });
         crossover_device::install("emulated", Arc::clone(&driver) as _);
+        let _ = EMULATED.set(driver);
     }
 }
 
@@ -62,6 +71,20 @@ impl Tensors {
             Tensors::Device { input, stream, .. } => input.fill(value.to_bits(), stream)?,
         }
         Ok(())
+    }
+
+    /// Puts work into the stream that takes seconds. Of devices the emulated one alone has such.
+    pub(super) fn occupy(&self) -> Result<(), DeviceError> {
+        unsafe extern "C" fn sleep(_: *mut c_void) {
+            std::thread::sleep(BUSY);
+        }
+        match (self.stream(), EMULATED.get()) {
+            // SAFETY: the function takes no argument.
+            (Some(stream), Some(driver)) => unsafe {
+                driver.host_function(stream.raw(), sleep, std::ptr::null_mut())
+            },
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the stream.

@@ -4,7 +4,9 @@
 use serde_json::Value;
 
 use super::ended::Ended;
-use super::job::{Plan, on_device};
+use crossover_tests::device::Stand;
+
+use super::job::{Plan, on_device, skip};
 
 /// Three engines that replay graphs.
 fn graphs(fault: &str) -> Option<Plan> {
@@ -74,6 +76,19 @@ fn killed_before_a_replay() {
 fn late_for_a_replay() {
     let Some((_, verdict)) = ends("step=5,at=replay,delay=5000", 4, "not_arrived") else { return };
     assert!(verdict["sentence"].as_str().is_some_and(|s| s.contains("the replay of graph 2")));
+}
+
+#[test]
+fn a_device_that_does_something_else_is_behind() {
+    // Every host has enqueued the replay: what tells is what the others' kernels wait for.
+    if !Stand::find().as_ref().is_ok_and(|stand| stand.is_emulated()) {
+        return skip("a device that can be kept busy: the emulated one");
+    }
+    let Some((ended, verdict)) = ends("step=5,at=replay,busy", 4, "device_behind") else { return };
+    assert!(verdict["sentence"].as_str().is_some_and(|s| s.contains("rank 1")), "{verdict:#}");
+    let (_, dump) = &ended.dumps[0];
+    let waits = dump["groups"][0]["ranks"][0]["device"]["awaited"].as_array();
+    assert!(waits.is_some_and(|ranks| ranks.contains(&1.into())), "{dump:#}");
 }
 
 #[test]

@@ -9,11 +9,17 @@ use crossover_core::backend::{DeviceWait, Watch};
 use crate::clock;
 use crate::ring::Ring;
 
+/// A wait that has not moved for so many looks has come to its end. Threads that wait tell so each time they look
+/// at the clock: on a device far more often than that, where it is emulated some times a second.
+const STILL: u32 = 4;
+
 /// The device's waits, as they were at the last look.
 #[derive(Default)]
 pub(super) struct Device {
     watches: Vec<Arc<dyn Watch>>,
     last: Option<DeviceWait>,
+    /// For how many looks it has not moved.
+    still: u32,
     /// The wait that goes on: the ranks that its threads await, a bit each, and since when.
     awaited: u64,
     since: u64,
@@ -28,12 +34,13 @@ impl Device {
     pub(super) fn look(&mut self, ring: &Ring) -> Option<Duration> {
         let now = self.watches.iter().find_map(|watch| watch.waits())?;
         let before = self.last.replace(now);
-        // One that does not move has come to its end.
-        if before == Some(now) {
+        self.still = if before == Some(now) { self.still + 1 } else { 0 };
+        if self.still >= STILL {
             self.awaited = 0;
             return None;
         }
-        if before.is_none_or(|before| before.call != now.call) || self.awaited == 0 {
+        let is_another = before.is_none_or(|before| before.call != now.call);
+        if is_another || self.awaited == 0 && self.still == 0 {
             (self.awaited, self.since) = (0, clock::unix());
         }
         self.awaited |= 1u64.checked_shl(now.awaited).unwrap_or(0);
