@@ -101,6 +101,11 @@ pub(crate) fn write(
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
         Err(e) => return Err(e),
     }
+    // First what is small and says most: there may be no room for the rest, or no time.
+    let said = format!("{cause}\n\n{}", text(diagnosis));
+    file(&folder, "verdict.txt", said.as_bytes())?;
+    let json = serde_json::to_vec_pretty(diagnosis).map_err(io::Error::other)?;
+    file(&folder, "verdict.json", &json)?;
     for ring in rings {
         let theirs = ring.about();
         let (tag, group, rank) = (plain(&theirs.tag), theirs.group, theirs.rank);
@@ -112,10 +117,6 @@ pub(crate) fn write(
             file(&folder, &name, &bytes)?;
         }
     }
-    let said = format!("{cause}\n\n{}", text(diagnosis));
-    file(&folder, "verdict.txt", said.as_bytes())?;
-    let json = serde_json::to_vec_pretty(diagnosis).map_err(io::Error::other)?;
-    file(&folder, "verdict.json", &json)?;
     file(&folder, "timeline.html", timeline(images, diagnosis).as_bytes())?;
     if matches!(dumps, Dumps::Temporary(_)) {
         remove_oldest(&root);

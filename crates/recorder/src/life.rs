@@ -32,6 +32,8 @@ impl Process {
         let stat = parse(&text)?;
         Some(match stat.state {
             _ if stat.started != self.started => Life::Gone,
+            // The main thread alone has ended: others go on, and may be those that call.
+            'Z' if stat.threads > 1 => Life::Running,
             'Z' | 'X' | 'x' => Life::Gone,
             'T' | 't' => Life::Stopped,
             _ => Life::Running,
@@ -61,15 +63,17 @@ fn namespace() -> String {
 
 struct Stat {
     state: char,
+    threads: u64,
     started: u64,
 }
 
-/// Fields 3 and 22 of proc_pid_stat(5); the name before them may hold anything.
+/// Fields 3, 20 and 22 of proc_pid_stat(5); the name before them may hold anything.
 fn parse(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some(Stat { state, started: fields.nth(18)?.parse().ok()? })
+    let threads = fields.nth(16)?.parse().ok()?;
+    Some(Stat { state, threads, started: fields.nth(1)?.parse().ok()? })
 }
 
 /// Held by tests that fork, and by those that judge rings whose owner was this process: a child holds the
@@ -85,7 +89,33 @@ mod tests {
     fn a_name_with_brackets_does_not_shift_fields() {
         let rest = "T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
         let stat = parse(&format!("12 (a b) c) {rest}")).expect("read");
-        assert_eq!((stat.state, stat.started), ('T', 777));
+        assert_eq!((stat.state, stat.threads, stat.started), ('T', 17, 777));
+    }
+
+    #[test]
+    fn a_process_whose_main_thread_has_ended_goes_on_while_others_run() {
+        let script = "import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.PyDLL(None).pthread_exit(None)";
+        let Ok(mut child) = std::process::Command::new("python3").args(["-c", script]).spawn()
+        else {
+            return; // without Python no program here can do that
+        };
+        let path = format!("/proc/{}/stat", child.id());
+        let read = || parse(&std::fs::read_to_string(&path).expect("a child")).expect("read");
+        let begun = std::time::Instant::now();
+        while read().state != 'Z' {
+            assert!(begun.elapsed().as_secs() < 30, "its main thread goes on");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let process = Process { pid: child.id(), started: read().started, ..Process::here() };
+        assert_eq!(process.look(), Some(Life::Running));
+        child.kill().expect("ours");
+        while read().threads > 1 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(process.look(), Some(Life::Gone));
+        child.wait().expect("a child");
     }
 
     #[test]
