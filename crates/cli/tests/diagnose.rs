@@ -110,7 +110,7 @@ fn a_dump_is_about_the_moment_of_the_dump() {
     let lives = |rank: u32| if rank == 1 { "gone" } else { "running" };
     let told: Vec<Value> =
         (0..4).map(|rank| serde_json::json!({ "rank": rank, "life": lives(rank) })).collect();
-    let told = serde_json::json!({ "groups": [{ "group": 7, "ranks": told }] });
+    let told = serde_json::json!({ "groups": [{ "group": "7", "ranks": told }] });
     fs::write(dump.join("verdict.json"), told.to_string()).expect("a file");
     // The folder of dumps as well as the dump; there is no other job that lives.
     for target in [dump.parent().expect("a folder"), &dump] {

@@ -182,6 +182,8 @@ impl Config {
 fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| {
         let name = name.to_string_lossy();
-        name.starts_with("CROSSOVER_") && !LAUNCHER.contains(&&*name)
+        let is_own = name.starts_with("CROSSOVER_") && !LAUNCHER.contains(&&*name);
+        // Where is kept what nobody names a folder for.
+        is_own || ["HOME", "TMPDIR", "XDG_CACHE_HOME"].contains(&&*name)
     })
 }

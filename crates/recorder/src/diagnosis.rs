@@ -27,11 +27,13 @@ pub struct Verdict {
     pub class: Class,
     /// How the odd ranks' way differs; of a [`Class::BranchDivergence`] alone.
     pub branch: Option<Branch>,
-    /// What differs, such as `dtype`; of a mismatch or of configurations.
+    /// What differs, such as `dtype`; of a mismatch or of configurations. `note`, where all that a rank left out
+    /// or has too much is a note of its state.
     pub fields: Vec<String>,
     /// The group's name.
     pub tag: String,
-    /// The group's number.
+    /// The group's number; in JSON as text, in hexadecimal digits: it has more bits than a number there.
+    #[serde(serialize_with = "hexadecimal")]
     pub group: u64,
     /// The record at which it shows; the first that differs, or the one that is waited for. Of what
     /// devices wait in, the last that all ranks have enqueued: it is that or one before.
@@ -62,6 +64,9 @@ pub struct Verdict {
     /// What it led to.
     pub effect: Option<Box<Verdict>>,
 }
+
+/// In [`Verdict::fields`], where ranks differ in a note alone.
+pub(crate) const NOTE: &str = "note";
 
 /// Kinds of trouble, causes before effects: verdicts are sorted by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -124,7 +129,8 @@ pub enum Branch {
 pub struct GroupState {
     /// Its name.
     pub tag: String,
-    /// Its number.
+    /// Its number; in JSON as text, in hexadecimal digits.
+    #[serde(serialize_with = "hexadecimal")]
     pub group: u64,
     /// Number of ranks.
     pub world: u32,
@@ -236,6 +242,11 @@ pub(crate) const fn life_name(life: Life) -> &'static str {
 }
 
 // Serde hands fields over by reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn hexadecimal<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{number:x}"))
+}
+
 #[allow(clippy::ref_option)]
 fn life<S: Serializer>(life: &Option<Life>, to: S) -> Result<S::Ok, S::Error> {
     life.map(life_name).serialize(to)

@@ -34,14 +34,26 @@ pub(crate) fn report(
     beside: &[Arc<GroupRecorder>],
     images: impl FnOnce() -> Vec<Image>,
     cause: &str,
-) {
+) -> Option<Said> {
     let mut said = None;
     recorder.report_once(|| said = written(recorder, beside, &images(), cause));
-    // Whoever waits for the dump does not wait for a log that nobody reads.
-    if let Some(said) = said {
-        let about = recorder.ring().about();
-        let (rank, tag) = (about.rank, &about.tag);
-        tracing::error!(target: "crossover::watch", rank, tag, "{cause}: {said}");
+    let about = recorder.ring().about();
+    let (rank, tag) = (about.rank, about.tag.clone());
+    said.map(|said| Said { rank, tag, sentence: format!("{cause}: {said}") })
+}
+
+/// What is to be said of a dump, by whom.
+pub(crate) struct Said {
+    rank: u32,
+    tag: String,
+    sentence: String,
+}
+
+impl Said {
+    /// Says it. Whoever waits for the dump, or to be freed, does not wait for a log that nobody reads.
+    pub(crate) fn log(&self) {
+        let Said { rank, tag, sentence } = self;
+        tracing::error!(target: "crossover::watch", rank, tag, "{sentence}");
     }
 }
 

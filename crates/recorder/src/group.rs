@@ -2,7 +2,7 @@
 //! that whoever is left can say what happened.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -99,7 +99,8 @@ impl GroupRecorder {
         }
         let ring = make(describe(group, job, numbers[0]), &options);
         let mine = ring.as_ref().map(|ring| ring.path().to_string_lossy().into_owned());
-        let paths: Vec<Option<String>> = gather(channel, "share flight recorders", &mine)?;
+        let paths = gather::<Option<String>>(channel, "share flight recorders", &mine);
+        let paths = paths.inspect_err(|_| ring.iter().for_each(Ring::remove))?;
         let Some(ring) = ring else { return Ok(None) };
         let about = ring.about();
         let node = |rank: usize| about.nodes.get(rank);
@@ -175,12 +176,23 @@ impl GroupRecorder {
         }
     }
 
-    /// The process ends without a goodbye: its peers see that it left, and its ring's name goes.
+    /// This rank's part is over: if it said no goodbye its peers see that it left, its ring's name goes, and those
+    /// of peers that died before they could take theirs away.
     pub(crate) fn leave(&self) {
         if matches!(self.ring.phase(), Phase::Open | Phase::Committing | Phase::Closing) {
             self.ring.enter(Phase::Dropped);
         }
         self.ring.remove();
+        let own = rustix::process::geteuid().as_raw();
+        for reader in self.rings.iter().flatten().filter(|reader| reader.life() == Life::Gone) {
+            let path = Path::new(reader.source());
+            let is_ring = std::fs::symlink_metadata(path).is_ok_and(|meta| {
+                meta.is_file() && meta.uid() == own && find::is_named_as_a_ring(path)
+            });
+            if is_ring {
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 }
 
@@ -227,7 +239,9 @@ impl Recorder for GroupRecorder {
             }
             self.images()
         };
-        dump::report(self, &[], images, &cause);
+        if let Some(said) = dump::report(self, &[], images, &cause) {
+            said.log();
+        }
     }
 
     fn closed(&self) {
@@ -249,16 +263,6 @@ impl Drop for GroupRecorder {
             return;
         }
         self.leave();
-        let own = rustix::process::geteuid().as_raw();
-        for reader in self.rings.iter().flatten().filter(|reader| reader.life() == Life::Gone) {
-            let path = std::path::Path::new(reader.source());
-            let is_ring = std::fs::symlink_metadata(path).is_ok_and(|meta| {
-                meta.is_file() && meta.uid() == own && find::is_named_as_a_ring(path)
-            });
-            if is_ring {
-                let _ = std::fs::remove_file(path);
-            }
-        }
     }
 }
 
@@ -290,7 +294,7 @@ fn describe(group: &Communicator, job: &Job, number: u64) -> About {
         rank: group.rank(),
         world: group.world(),
         members: reports.iter().map(|report| report.label.clone()).collect(),
-        nodes: reports.iter().map(|report| report.node.clone()).collect(),
+        nodes: nodes(group),
         process: Process::here(),
         device: job.device.clone(),
         policy: format!("{:#}", group.plan().policy_digest()),
@@ -298,6 +302,18 @@ fn describe(group: &Communicator, job: &Job, number: u64) -> About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         targets: group.targets().to_vec(),
     }
+}
+
+/// Every rank's node. Of a large group numbers stand for them, so that they fit.
+fn nodes(group: &Communicator) -> Vec<String> {
+    const LARGE: u32 = 128; // size: of 60 B a rank, half of the room
+    let reports = group.facts().reports();
+    let number = |node: &str| {
+        let nodes = group.facts().nodes();
+        nodes.iter().position(|(id, _)| *id == node).unwrap_or_default().to_string()
+    };
+    let name = |node: &str| if group.world() > LARGE { number(node) } else { node.to_owned() };
+    reports.iter().map(|report| name(&report.node)).collect()
 }
 
 /// A number that no other group has, from the standard library's source of hash seeds.

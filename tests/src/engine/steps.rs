@@ -115,7 +115,9 @@ impl Engine {
         let digest = u64::from(step) * 0x9E37 + u64::from(drifts == Some(Change::Drift));
         for group in std::iter::once(&self.groups.tp).chain(&self.groups.ep) {
             group.note_site(Point::State.name());
-            group.note_state(step, digest);
+            if drifts != Some(Change::Skip) {
+                group.note_state(step, digest);
+            }
         }
         if self.work.graphs {
             self.replay(step)?;

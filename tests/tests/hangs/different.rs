@@ -98,6 +98,17 @@ fn a_drift_of_state_that_leads_to_nothing_is_told_and_ends_nothing() {
 }
 
 #[test]
+fn a_note_that_one_rank_leaves_out_is_told_and_ends_nothing() {
+    let faults = "rank=1,step=4,at=state,skip rank=0,step=8,at=attn,delay=1500";
+    let ended = engines(3, faults).run();
+    for end in &ended.well().ends {
+        let warning = end.stderr.lines().find(|line| line.contains("WARN crossover::watch"));
+        let names = |line: &str| line.contains("rank 1") && line.contains("a note of state");
+        assert!(warning.is_some_and(names), "{ended:#?}");
+    }
+}
+
+#[test]
 fn ranks_that_wait_for_one_another_in_two_groups() {
     let cases = [(2, "rank=0,step=5,at=attn,swap"), (3, "rank=2,step=5,at=attn,swap")];
     together(&cases, |&(world, fault)| {

@@ -55,7 +55,7 @@ fn lives(folder: &Path) -> BTreeMap<(u64, u32), Life> {
         for rank in list(&group, "ranks") {
             let number = rank["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
             let life = rank["life"].as_str().and_then(life);
-            if let (Some(group), Some(rank), Some(life)) = (group["group"].as_u64(), number, life) {
+            if let (Some(group), Some(rank), Some(life)) = (number_of(&group), number, life) {
                 lives.insert((group, rank), life);
             }
         }
@@ -79,4 +79,9 @@ fn life(name: &str) -> Option<Life> {
         "gone" => Some(Life::Gone),
         _ => None,
     }
+}
+
+/// A group's number, as verdicts have it.
+fn number_of(group: &Value) -> Option<u64> {
+    u64::from_str_radix(group["group"].as_str()?, 16).ok()
 }

@@ -2,7 +2,7 @@
 
 use crossover_core::call::Op;
 
-use crate::diagnosis::{Branch, Class};
+use crate::diagnosis::{Branch, Class, NOTE};
 use crate::image::{Image, Record, What};
 
 /// How two records under one number differ.
@@ -24,7 +24,15 @@ pub(super) fn part(usual: &Image, odd: &Image, number: u64) -> Option<Parting> {
     let lacks = shift(usual, odd, number, if same_place { 2 } else { 1 });
     let before = || same_as_before(usual, one, other).then_some(Branch::Skipped);
     Some(match lacks.or_else(before) {
-        Some(branch) => branching(branch),
+        Some(branch) => {
+            let is_note = match branch {
+                Branch::Skipped => one.what == What::State,
+                Branch::Extra => other.what == What::State,
+                _ => false,
+            };
+            let fields = if is_note { vec![NOTE.to_owned()] } else { Vec::new() };
+            Parting { fields, ..branching(branch) }
+        }
         None => by_itself,
     })
 }

@@ -2,7 +2,7 @@
 //! whoever reads later find it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_core::backend::{DeviceWait, Watch};
 
@@ -20,9 +20,17 @@ pub(super) struct Device {
     last: Option<DeviceWait>,
     /// For how many looks it has not moved.
     still: u32,
-    /// The wait that goes on: the ranks that its threads await, a bit each, and since when.
+    wait: Option<Wait>,
+}
+
+/// A wait that goes on.
+struct Wait {
+    /// The ranks that its threads await, a bit each; of more than 64 ranks, the first.
     awaited: u64,
+    /// Since when, nanoseconds since 1970: for who reads the ring.
     since: u64,
+    /// The same, by a clock that nobody sets.
+    began: Instant,
 }
 
 impl Device {
@@ -35,16 +43,17 @@ impl Device {
         let now = self.watches.iter().find_map(|watch| watch.waits())?;
         let before = self.last.replace(now);
         self.still = if before == Some(now) { self.still + 1 } else { 0 };
+        if self.still >= STILL || before.is_some_and(|before| before.call != now.call) {
+            self.wait = None;
+        }
+        // One that ended begins anew only if it moves.
         if self.still >= STILL {
-            self.awaited = 0;
             return None;
         }
-        let is_another = before.is_none_or(|before| before.call != now.call);
-        if is_another || self.awaited == 0 && self.still == 0 {
-            (self.awaited, self.since) = (0, clock::unix());
-        }
-        self.awaited |= 1u64.checked_shl(now.awaited).unwrap_or(0);
-        ring.write_wait(now.call, self.awaited, now.what, self.since);
-        Some(Duration::from_nanos(clock::unix().saturating_sub(self.since)))
+        let new = || Wait { awaited: 0, since: clock::unix(), began: Instant::now() };
+        let wait = self.wait.get_or_insert_with(new);
+        wait.awaited |= 1u64.checked_shl(now.awaited).unwrap_or(0);
+        ring.write_wait(now.call, wait.awaited, now.what, wait.since);
+        Some(wait.began.elapsed())
     }
 }

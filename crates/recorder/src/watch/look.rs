@@ -11,7 +11,7 @@ use super::Group;
 use super::device::Device;
 use super::patience::{Kind, Patience};
 use crate::analyse;
-use crate::diagnosis::{Class, Verdict};
+use crate::diagnosis::{Class, NOTE, Verdict};
 use crate::dump;
 use crate::group::GroupRecorder;
 use crate::image::{Image, Life, Phase};
@@ -187,7 +187,7 @@ impl Look {
     fn soft(&self, recorder: &GroupRecorder, kind: Kind) -> Duration {
         let options = recorder.options();
         let usual = || self.patience.for_a(kind).min(options.hang_after / 2);
-        options.warn_after.unwrap_or_else(usual)
+        options.warn_after.unwrap_or_else(usual).min(options.hang_after)
     }
 
     /// Is anybody in a call, or ahead of others?
@@ -246,9 +246,10 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
         others.map(|other| Arc::clone(&other.recorder)).collect::<Vec<_>>()
     };
     // All are told of before any is ended: peers that come free end their processes.
-    for group in ended() {
-        dump::report(&group.recorder, &others(group), || images.clone(), "the watchdog");
-    }
+    let dumped = |group: &Group| {
+        dump::report(&group.recorder, &others(group), || images.clone(), "the watchdog")
+    };
+    let said: Vec<_> = ended().filter_map(dumped).collect();
     for group in ended() {
         let on_hang = group.recorder.options().on_hang;
         if on_hang != OnHang::Log {
@@ -258,6 +259,8 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
             group.aborts.abort(&format!("the watchdog: {}", verdict.sentence));
         }
     }
+    // Last: a log that nobody reads may keep whoever writes into it.
+    said.iter().for_each(dump::Said::log);
     true
 }
 
@@ -272,10 +275,16 @@ fn is_stuck(group: &Group, images: &[Image]) -> bool {
 
 /// A drift of state is no more than a word while calls still match. That ranks are a little apart is no
 /// effect of it: a wait that is one becomes a hang.
+/// Nor is a call that takes long and comes to its end.
 fn is_harmless(verdict: &Verdict, suspect: Suspect) -> bool {
     let effect = verdict.effect.as_ref().map(|effect| effect.class);
-    verdict.class == Class::StateDrift
-        && effect.is_none_or(|effect| effect.is_wait() && suspect == Suspect::Differs)
+    let is_drift = verdict.class == Class::StateDrift
+        && effect.is_none_or(|effect| effect.is_wait() && suspect == Suspect::Differs);
+    // Notes are nobody's wait: calls may match all the same.
+    let is_note = verdict.class == Class::BranchDivergence
+        && suspect == Suspect::Differs
+        && verdict.fields == [NOTE];
+    is_drift || is_note || verdict.class == Class::SlowTransport
 }
 
 impl Suspect {

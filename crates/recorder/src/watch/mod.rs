@@ -83,6 +83,7 @@ pub(crate) fn add(
 
 /// Looks until there is nothing to look at.
 fn run() {
+    let _successor = Successor;
     loop {
         std::thread::sleep(PERIOD);
         let mut watch = lock();
@@ -119,11 +120,33 @@ fn run() {
 /// The process ends.
 fn leave_all() {
     crate::dump::await_written();
-    if let Ok(watch) = WATCH.try_lock()
-        && watch.by == Some(std::process::id())
-    {
-        for recorder in watch.groups.iter().filter_map(|group| group.recorder.upgrade()) {
-            recorder.leave();
+    // A look takes milliseconds; who holds the lock for longer is in a thread that is no more.
+    for _ in 0..TRIES {
+        if let Ok(watch) = WATCH.try_lock() {
+            if watch.by == Some(std::process::id()) {
+                let groups = watch.groups.iter().filter_map(|group| group.recorder.upgrade());
+                groups.for_each(|recorder| recorder.leave());
+            }
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How often the lock is tried when the process ends, once a millisecond.
+const TRIES: u32 = 1000;
+
+/// A watchdog that panics is followed by another with the next group.
+struct Successor;
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock().by = None;
+            tracing::error!(
+                target: "crossover::watch",
+                "the watchdog panicked: no group is watched until the next one is formed"
+            );
         }
     }
 }
