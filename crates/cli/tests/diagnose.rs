@@ -124,6 +124,25 @@ fn a_dump_is_about_the_moment_of_the_dump() {
 }
 
 #[test]
+fn a_dump_that_lost_rings_says_what_it_said_when_it_was_whole() {
+    let (live, dump) = (folder(), folder());
+    let ranks = odd_one(live.path(), STEP[0]);
+    keep(live.path(), dump.path());
+    drop(ranks);
+    let told: Vec<Value> =
+        [3, 9].map(|rank| serde_json::json!({ "rank": rank, "seen": true })).into();
+    let told = serde_json::json!({
+        "groups": [{ "group": "7", "ranks": told }],
+        "verdicts": [{ "sentence": "rank 9 did it" }],
+    });
+    fs::write(dump.path().join("verdict.json"), told.to_string()).expect("a file");
+    let output = diagnose(&[path(dump.path())], live.path());
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lost = "the dump has lost the rings of rank 9; when it was written it said: rank 9 did it";
+    assert!(said.contains(lost), "{said}");
+}
+
+#[test]
 fn a_pipe_or_an_endless_file_in_the_verdicts_place_keeps_nobody() {
     for endless in ["pipe", "/dev/zero"] {
         let (live, dump) = (folder(), folder());

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use crossover_core::bootstrap::ranks_in_words;
 use crossover_recorder::{Found, Image, Life};
 use serde_json::Value;
 
@@ -17,7 +18,10 @@ const VERDICT_BYTES: u64 = 16 << 20; // size: a hundred groups of a hundred rank
 /// Sets a dump's images to the time of the dump. Other images stay as they are.
 pub(super) fn as_it_was(folder: &Path, mut found: Found) -> Found {
     let written = written(&found.images);
-    let lives = lives(folder);
+    let told = read(&folder.join(VERDICT)).unwrap_or_default();
+    let told: Value = serde_json::from_slice(&told).unwrap_or_default();
+    found.notes.extend(lost(&told, &found.images));
+    let lives = lives(&told);
     for image in found.images.iter_mut().filter(|image| is_copy(image)) {
         let (group, rank) = (image.about.group, image.about.rank);
         if let Some(life) = lives.get(&(group, rank)) {
@@ -45,22 +49,42 @@ fn written(images: &[Image]) -> BTreeMap<u64, u64> {
     written
 }
 
-/// By group and rank, who lived. Nothing where the verdict is missing or no longer makes sense.
-fn lives(folder: &Path) -> BTreeMap<(u64, u32), Life> {
-    let told = read(&folder.join(VERDICT)).unwrap_or_default();
-    let told: Value = serde_json::from_slice(&told).unwrap_or_default();
+/// By group and rank, who lived.
+fn lives(told: &Value) -> BTreeMap<(u64, u32), Life> {
+    let life = |(key, rank): (_, Value)| Some((key, life(rank["life"].as_str()?)?));
+    ranks(told).into_iter().filter_map(life).collect()
+}
+
+/// What the dump said, where rings that it was made of are not in it: there was no room for them.
+fn lost(told: &Value, images: &[Image]) -> Option<String> {
+    let is_here = |key: (u64, u32)| images.iter().any(|i| (i.about.group, i.about.rank) == key);
+    let seen = ranks(told).into_iter().filter(|(_, rank)| rank["seen"] == true);
+    let lost: Vec<u32> =
+        seen.filter(|(key, _)| !is_here(*key)).map(|((_, rank), _)| rank).collect();
+    let verdicts = told["verdicts"].as_array().into_iter().flatten();
+    let said: Vec<&str> = verdicts.filter_map(|verdict| verdict["sentence"].as_str()).collect();
+    (!lost.is_empty()).then(|| {
+        let ranks = ranks_in_words(&lost);
+        format!(
+            "the dump has lost the rings of {ranks}; when it was written it said: {}",
+            said.join("; ")
+        )
+    })
+}
+
+/// By group and rank, what a verdict tells of it. Nothing where it is missing or makes no sense.
+fn ranks(told: &Value) -> Vec<((u64, u32), Value)> {
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let mut lives = BTreeMap::new();
-    for group in list(&told, "groups") {
+    let mut ranks = Vec::new();
+    for group in list(told, "groups") {
         for rank in list(&group, "ranks") {
             let number = rank["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
-            let life = rank["life"].as_str().and_then(life);
-            if let (Some(group), Some(rank), Some(life)) = (number_of(&group), number, life) {
-                lives.insert((group, rank), life);
+            if let (Some(group), Some(number)) = (number_of(&group), number) {
+                ranks.push(((group, number), rank));
             }
         }
     }
-    lives
+    ranks
 }
 
 /// What a file holds, if it is one: in a folder where everybody writes it may be a pipe, or have no end.
