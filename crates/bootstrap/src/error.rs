@@ -41,6 +41,16 @@ pub enum RendezvousError {
         /// What the system said.
         why: String,
     },
+    /// A name is too long to travel.
+    #[error("{what} has {bytes} B, and at most {most} travel: give a shorter one")]
+    LongName {
+        /// Which: the job's or the node's.
+        what: &'static str,
+        /// Its bytes.
+        bytes: usize,
+        /// The most that there can be.
+        most: usize,
+    },
     /// Ranks on several nodes were told to meet at an address that never leaves one.
     #[error(
         "the rendezvous `{host}` is {address}, a loopback address, but the job spans several nodes ({local_world} of {world} ranks are here): give an address of rank 0's node that the other nodes reach"

@@ -335,6 +335,18 @@ fn a_world_of_one_touches_nothing() {
     assert_eq!(e, RendezvousError::NoPlace { world: 2 });
 }
 
+#[test]
+fn names_that_are_too_long_are_refused_before_anybody_waits() {
+    let place = Place::Unix("/nowhere/at/all".into());
+    let launch = Launch::new(1, 2).at(place);
+    let e = connect(&launch.clone().named("j".repeat(6000), 0), &Options::default()).err();
+    let said = e.expect("it cannot travel").to_string();
+    assert!(said.contains("the job's name has 6000 B, and at most 512"), "{said}");
+    let options = Options { node_id: Some("n".repeat(513)), ..Options::default() };
+    let said = connect(&launch, &options).err().expect("it cannot travel").to_string();
+    assert!(said.contains("node_id has 513 B"), "{said}");
+}
+
 /// A place that is somebody's file is refused, and the file is left as it is.
 #[test]
 fn files_that_are_no_rendezvous_are_left_alone() {

@@ -57,6 +57,14 @@ pub fn connect(launch: &Launch, options: &Options) -> Result<Box<dyn Bootstrap>,
     let Some(place) = launch.place() else {
         return Err(RendezvousError::NoPlace { world: launch.world() });
     };
+    for (what, name) in
+        [("the job's name", Some(launch.job())), ("node_id", options.node_id.as_deref())]
+    {
+        let bytes = name.map_or(0, str::len);
+        if bytes > LONGEST_NAME {
+            return Err(RendezvousError::LongName { what, bytes, most: LONGEST_NAME });
+        }
+    }
     let target = Target::resolve(place, launch, options.allow_loopback)?;
     let me = Party {
         hello: Hello {
@@ -76,6 +84,9 @@ pub fn connect(launch: &Launch, options: &Options) -> Result<Box<dyn Bootstrap>,
     let Met { link, identities, local } = met;
     Ok(Box::new(Channel::new(launch.rank(), options.deadline, identities, local, link)))
 }
+
+/// Bytes of a job's or node's name: a frame of strangers' words has little room, before anybody is known.
+const LONGEST_NAME: usize = 512; // size: two of them, and a host's, fit the first frame
 
 /// This rank, on its way to the others.
 struct Party {
