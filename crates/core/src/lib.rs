@@ -3,8 +3,9 @@
 //! Read in this order: [`call`] (what is asked), [`contract`] (what the result must be), [`facts`]
 //! (what the ranks agreed about the group), [`eligibility`] (who may answer), [`backend`] (the
 //! plug-in seam), [`policy`] (in what order), [`plan`] (policy and backends compiled for one
-//! group), [`communicator`] (what an engine holds), [`record`] (what is kept of its calls). Below them: [`bootstrap`] (the channel that
-//! ranks meet over) and [`agreement`] (votes; values that are the same on every rank by type).
+//! group), [`communicator`] (what an engine holds), [`record`] (what is kept of its calls). Below
+//! them: [`bootstrap`] (the channel that ranks meet over) and [`agreement`] (votes; values that are
+//! the same on every rank by type).
 //!
 //! This crate calls no vendor and opens no file.
 

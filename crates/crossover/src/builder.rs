@@ -137,8 +137,9 @@ impl Builder {
     /// # Errors
     ///
     /// A setting or policy file is wrong or, with the setting `strict`, lint has anything to say of
-    /// the policy; a device cannot be had, or ranks share one and may not; a rank is missing or lost, ranks disagree, or no backend can be had. Where the
-    /// cause concerns all ranks, all hold the same sentence.
+    /// the policy; a device cannot be had, or ranks share one and may not; a rank is missing or lost,
+    /// ranks disagree, or no backend can be had. Where the cause concerns all ranks, all hold the same
+    /// sentence.
     pub fn form(&self) -> Result<Communicator, Error> {
         let launch = self.launch.clone().unwrap_or_else(|| Launch::new(0, 1));
         let loaded = self.load(&launch);
