@@ -22,7 +22,7 @@ pub(super) fn what(record: &Record) -> String {
     match record.what {
         What::Call(op) => call(op, record),
         What::State => format!("a note of state {:016x}", record.count),
-        What::Replay => format!("the replay of graph {:x}", record.count),
+        What::Replay => format!("the replay of graph {}", record.count),
         What::Commit => "the end of a capture".to_owned(),
         What::Close => "a goodbye".to_owned(),
     }
