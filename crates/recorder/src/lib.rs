@@ -26,6 +26,7 @@ mod ring;
 mod sites;
 mod text;
 mod watch;
+mod words;
 
 pub use about::{About, Process};
 pub use analyse::{analyse, analyse_twice};

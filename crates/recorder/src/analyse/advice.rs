@@ -16,7 +16,7 @@ pub(super) fn parting(
 ) -> Vec<String> {
     let odd = difference.odd();
     let ranks = crossover_core::bootstrap::ranks_in_words(&odd);
-    let place = super::words::at_site(&usual.site);
+    let place = crate::words::at_site(&usual.site);
     let mut lines = vec![match (class, branch) {
         (Class::StateDrift, _) => format!("look at what {ranks} did {}", steps(group, difference)),
         (Class::SizeMismatch, _) => format!(

@@ -7,9 +7,10 @@ use crossover_core::bootstrap::ranks_in_words;
 use crate::diagnosis::{Class, Verdict};
 use crate::image::Image;
 
+use super::advice;
 use super::finding::finding;
 use super::group::Group;
-use super::{advice, words};
+use crate::words;
 
 /// What has to be equal on all ranks, by name.
 pub(super) fn digests(image: &Image) -> [(&'static str, &str); 3] {

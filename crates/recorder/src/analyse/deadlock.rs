@@ -10,7 +10,8 @@ use crate::image::Life;
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, outstanding};
-use super::{advice, device, words};
+use super::{advice, device};
+use crate::words;
 
 /// One rank of a group waits inside a record, or its device in a call, for others that have not come
 /// to it.

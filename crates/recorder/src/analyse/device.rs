@@ -9,7 +9,7 @@ use crate::diagnosis::{DeviceState, RankState};
 use crate::image::{Image, Life, Phase};
 
 use super::group::{Group, NANOS_PER_MS, failed};
-use super::words;
+use crate::words;
 
 /// Ten looks of a watchdog missed: what it did not tell of its device means nothing.
 const UNWATCHED_MS: u64 = 1000;

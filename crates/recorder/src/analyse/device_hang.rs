@@ -8,7 +8,8 @@ use crate::image::Phase;
 use super::device::{self, Wait};
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, outstanding};
-use super::{advice, life, waits, words};
+use super::{advice, life, waits};
+use crate::words;
 
 /// Judges devices. None if none waits, or if what they wait for is explained or not known.
 pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {

@@ -6,9 +6,10 @@ use crossover_core::bootstrap::ranks_in_words;
 
 use crate::diagnosis::{Class, Verdict};
 
+use super::advice;
 use super::finding::{at, finding};
 use super::group::{Group, NANOS_PER_MS, failed, issued, last};
-use super::{advice, words};
+use crate::words;
 
 /// Sentences that are quoted.
 const QUOTED: usize = 4;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::diagnosis::{GroupState, RankState};
 use crate::image::{Image, Life, Phase, Record, What};
 
-use super::{device, words};
+use super::device;
+use crate::words;
 
 /// A group, and the rings that were found of it.
 pub(super) struct Group<'a> {

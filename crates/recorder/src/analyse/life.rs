@@ -5,9 +5,10 @@ use crossover_core::bootstrap::ranks_in_words;
 use crate::diagnosis::{Class, Verdict};
 use crate::image::{Image, Life, Phase};
 
+use super::advice;
 use super::finding::{at, finding};
 use super::group::{Group, failed, issued, last, outstanding};
-use super::{advice, words};
+use crate::words;
 
 /// Watchdogs look every 100 ms. Fifty looks missed is no scheduler's doing on a machine that
 /// still serves.

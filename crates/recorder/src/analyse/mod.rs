@@ -22,7 +22,6 @@ mod odd;
 mod precedent;
 mod twice;
 mod waits;
-mod words;
 
 use crate::diagnosis::{Class, Diagnosis, Verdict};
 use crate::image::Image;

@@ -9,7 +9,8 @@ use super::branch::{self, Parting};
 use super::finding::{at, finding};
 use super::group::{Group, failed, issued};
 use super::history::Difference;
-use super::{advice, life, precedent, words};
+use super::{advice, life, precedent};
+use crate::words;
 
 /// Judges a group's first difference. None if it is no cause: a goodbye after an error.
 pub(super) fn verdict(group: &Group<'_>, difference: &Difference) -> Option<Verdict> {

@@ -5,7 +5,7 @@ use crossover_core::bootstrap::ranks_in_words;
 
 use super::group::Group;
 use super::history::Difference;
-use super::words;
+use crate::words;
 
 /// Records before a difference that have to be as they were.
 const CONTEXT: u64 = 3;

@@ -7,7 +7,7 @@ use crate::diagnosis::{Class, Diagnosis, Verdict};
 use crate::image::{Image, Life};
 
 use super::group::failed;
-use super::words;
+use crate::words;
 
 /// A call that took as long as this and came to its end is slow: collectives of any size that
 /// engines make take a thousandth of it.

@@ -7,7 +7,8 @@ use crate::image::{Image, Phase};
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, last, next_meeting, outstanding};
-use super::{advice, device, device_hang, life, words};
+use super::{advice, device, device_hang, life};
+use crate::words;
 
 /// Ten looks of a watchdog missed: worth a word.
 const QUIET_MS: u64 = 1000;

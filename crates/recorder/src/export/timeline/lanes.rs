@@ -11,7 +11,8 @@ use super::window::stretches;
 use super::{letter, word};
 use crate::diagnosis::{Verdict, life_name};
 use crate::export::places::Group;
-use crate::image::{Image, Life, Record, What};
+use crate::image::{Image, Life, Record};
+use crate::words;
 
 const CELL: u64 = 16;
 const LANE: u64 = 24;
@@ -257,31 +258,15 @@ fn cell(page: &mut String, image: &Image, record: &Record, x: u64, y: u64) {
 }
 
 fn title(image: &Image, record: &Record, outstanding: bool) -> String {
-    let what = match record.what {
-        What::Call(op) => {
-            let reduce = if op.reduces() { record.reduce_op.name() } else { "" };
-            let space = if reduce.is_empty() { "" } else { " " };
-            format!(
-                "call {}: {op}{space}{reduce} of {} x {} ({} B), {}, by {}",
-                record.seq,
-                record.count,
-                record.dtype,
-                record.bytes(),
-                record.mode,
-                record.target
-            )
-        }
-        note => format!("{} {:016x}, after call {}", word(note), record.count, record.seq),
-    };
+    let (place, what) = (words::place(record), words::served(record));
     let site = if record.site.is_empty() { "" } else { "\nat " };
     let age = image.progress.taken.saturating_sub(record.at) as f64 / 1e9;
     let back = if outstanding { "\nhas not come back" } else { "" };
     format!(
-        "rank {}, record {}, step {}\n{what}{site}{}\n{}, {age:.6} s before it was looked at\n\
+        "rank {}, record {}\n{place}: {what}{site}{}\n{}, {age:.6} s before it was looked at\n\
          fingerprint {:016x}, chain {:016x}{back}",
         image.about.rank,
         record.number,
-        record.step,
         record.site,
         clock(record.at),
         record.fingerprint,

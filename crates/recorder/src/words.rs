@@ -7,18 +7,18 @@ use crossover_core::call::{Mode, Op};
 use crate::image::{Record, What};
 
 /// All of it: "all_reduce sum of 4096 x f32 (16KiB) by ipc/one_shot_push at L31.o_proj".
-pub(super) fn record(record: &Record) -> String {
+pub(crate) fn record(record: &Record) -> String {
     format!("{}{}", served(record), at_site(&record.site))
 }
 
 /// What it is and who served it.
-pub(super) fn served(record: &Record) -> String {
+pub(crate) fn served(record: &Record) -> String {
     let by = if record.target.is_empty() { "" } else { " by " };
     format!("{}{by}{}", what(record), record.target)
 }
 
 /// What it is, without who served it and where.
-pub(super) fn what(record: &Record) -> String {
+pub(crate) fn what(record: &Record) -> String {
     match record.what {
         What::Call(op) => call(op, record),
         What::State => format!("a note of state {:016x}", record.count),
@@ -37,12 +37,12 @@ fn call(op: Op, record: &Record) -> String {
 }
 
 /// How much a call moves: "4096 x f32 (16KiB)".
-pub(super) fn amount(record: &Record) -> String {
+pub(crate) fn amount(record: &Record) -> String {
     format!("{} x {} ({})", record.count, record.dtype, size_text(record.bytes()))
 }
 
 /// Where in the ranks' history it is: "call 37 (step 6)".
-pub(super) fn place(record: &Record) -> String {
+pub(crate) fn place(record: &Record) -> String {
     let place = match record.what {
         What::Call(_) => format!("call {}", record.seq),
         _ => format!("record {} after call {}", record.number, record.seq),
@@ -51,12 +51,12 @@ pub(super) fn place(record: &Record) -> String {
 }
 
 /// " at model.rs:88", or nothing.
-pub(super) fn at_site(site: &str) -> String {
+pub(crate) fn at_site(site: &str) -> String {
     if site.is_empty() { String::new() } else { format!(" at {site}") }
 }
 
 /// A time as a person says it: "340 ms", "12.4 s", "5 min".
-pub(super) fn span(ms: u64) -> String {
+pub(crate) fn span(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
         1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
@@ -65,12 +65,12 @@ pub(super) fn span(ms: u64) -> String {
 }
 
 /// "the device of rank 2", "the devices of ranks 0 and 1".
-pub(super) fn devices(ranks: &[u32]) -> String {
+pub(crate) fn devices(ranks: &[u32]) -> String {
     format!("the {} of {}", verb(ranks, "device", "devices"), ranks_in_words(ranks))
 }
 
 /// "for rank 2, data, for 3.1 s, device call 123".
-pub(super) fn device_wait(awaited: &[u32], what: &str, age_ms: u64, call: u32) -> String {
+pub(crate) fn device_wait(awaited: &[u32], what: &str, age_ms: u64, call: u32) -> String {
     let whom = match awaited {
         [] => "a rank that is not known".to_owned(),
         ranks => ranks_in_words(ranks),
@@ -79,6 +79,6 @@ pub(super) fn device_wait(awaited: &[u32], what: &str, age_ms: u64, call: u32) -
 }
 
 /// The verb for so many: `verb(ranks, "has", "have")`.
-pub(super) fn verb<'a>(ranks: &[u32], one: &'a str, many: &'a str) -> &'a str {
+pub(crate) fn verb<'a>(ranks: &[u32], one: &'a str, many: &'a str) -> &'a str {
     if ranks.len() == 1 { one } else { many }
 }
