@@ -6,7 +6,10 @@
 
 mod rings;
 
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use rings::{Call, Ranks, STEP};
 
@@ -18,14 +21,30 @@ fn transcripts() {
     let program_folder = program.parent().expect("a program lies in a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
     let rings = tempfile::tempdir().expect("a folder");
-    let _alive = jobs(rings.path());
-    trycmd::TestCases::new()
-        .case(format!("{folder}/*.md"))
-        .case(guide)
-        // A launched rank may be this program as well.
-        .env("PATH", format!("{program_folder}:{path}"))
-        .env("CROSSOVER_RECORD_DIR", rings.path().display().to_string())
-        .run();
+    let (jobs, is_over) = (jobs(rings.path()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // Ranks that live have a watchdog, however long the transcripts before theirs take.
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                jobs.iter().for_each(Ranks::look);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let run = || {
+            trycmd::TestCases::new()
+                .case(format!("{folder}/*.md"))
+                .case(guide)
+                // A launched rank may be this program as well.
+                .env("PATH", format!("{program_folder}:{path}"))
+                .env("CROSSOVER_RECORD_DIR", rings.path().display().to_string())
+                .run();
+        };
+        let ran = catch_unwind(run);
+        is_over.store(true, Relaxed);
+        if let Err(panic) = ran {
+            resume_unwind(panic);
+        }
+    });
 }
 
 /// What `diagnose.md` is about.

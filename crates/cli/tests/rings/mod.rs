@@ -101,6 +101,11 @@ impl Ranks {
         self.write(rank, Event::Call(&sig), site);
     }
 
+    /// What the watchdogs of those that live do ten times a second.
+    pub(crate) fn look(&self) {
+        self.rings.iter().flatten().for_each(Ring::beat);
+    }
+
     fn write(&self, rank: usize, event: Event<'_>, site: &str) {
         let ring = self.ring(rank);
         ring.name_site(site);
