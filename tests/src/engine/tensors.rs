@@ -21,7 +21,7 @@ pub(super) enum Tensors {
 }
 
 /// How long other work of a device takes.
-const BUSY: Duration = Duration::from_secs(6);
+const BUSY: Duration = Duration::from_secs(15);
 
 /// The emulated driver of this process, if it was asked for.
 static EMULATED: OnceLock<Arc<Emulated>> = OnceLock::new();

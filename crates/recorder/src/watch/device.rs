@@ -11,7 +11,7 @@ use crate::ring::Ring;
 
 /// A wait that has not moved for so many looks has come to its end. Threads that wait tell so each time they look
 /// at the clock: on a device far more often than that, where it is emulated some times a second.
-const STILL: u32 = 4;
+const STILL: u32 = 8;
 
 /// The device's waits, as they were at the last look.
 #[derive(Default)]
@@ -29,8 +29,9 @@ struct Wait {
     awaited: u64,
     /// Since when, nanoseconds since 1970: for who reads the ring.
     since: u64,
-    /// The same, by a clock that nobody sets.
+    /// The same, by a clock that nobody sets; and when it moved last.
     began: Instant,
+    moved: Instant,
 }
 
 impl Device {
@@ -50,10 +51,15 @@ impl Device {
         if self.still >= STILL {
             return None;
         }
-        let new = || Wait { awaited: 0, since: clock::unix(), began: Instant::now() };
+        let now_is = Instant::now();
+        let new = || Wait { awaited: 0, since: clock::unix(), began: now_is, moved: now_is };
         let wait = self.wait.get_or_insert_with(new);
+        if self.still == 0 {
+            wait.moved = now_is;
+        }
         wait.awaited |= 1u64.checked_shl(now.awaited).unwrap_or(0);
         ring.write_wait(now.call, wait.awaited, now.what, wait.since);
-        Some(wait.began.elapsed())
+        // It grows no older while nothing says that it goes on.
+        Some(wait.moved - wait.began)
     }
 }
