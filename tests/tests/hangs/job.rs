@@ -77,9 +77,14 @@ pub(crate) fn skip(why: &str) {
 }
 
 impl Plan {
-    /// On the device of this stand, which ranks share.
+    /// On the device of this stand, which ranks share, by the backend that `CROSSOVER_TEST_USE` names, or `ipc`.
     fn on(self, stand: &Stand) -> Plan {
-        let plan = self.set("device", &stand.name).set("use", "ipc").set("allow_shared_device", 1);
+        let backend = std::env::var("CROSSOVER_TEST_USE").unwrap_or_else(|_| "ipc".to_owned());
+        let mut plan = self.set("device", &stand.name).set("use", backend);
+        plan = plan.set("allow_shared_device", 1);
+        if let Some(library) = std::env::var_os("CROSSOVER_TEST_NCCL") {
+            plan = plan.set("nccl.library", library.display());
+        }
         match stand.kernels() {
             Some(folder) => plan.set("ipc.kernels", folder.display()),
             None => plan,
@@ -136,7 +141,7 @@ impl Plan {
         let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.trim_start_matches('.').to_owned();
         let ranks = (0..self.world).map(|rank| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_engine"));
+            let mut command = Command::new(engine());
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let is_for = |only: &Option<u32>| only.is_none_or(|only| only == rank);
             let arguments = self.arguments.iter().filter(|(only, _)| is_for(only));
@@ -168,6 +173,13 @@ impl Plan {
         });
         Job { ranks: ranks.collect(), name, folder, is_on_device: self.is_on_device() }
     }
+}
+
+/// The program: where it was built, or beside this test on a machine that both were brought to.
+fn engine() -> PathBuf {
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_engine"));
+    let brought = std::env::current_exe().map(|test| test.with_file_name("engine"));
+    if built.exists() { built } else { brought.unwrap_or(built) }
 }
 
 fn variable(key: &str) -> String {

@@ -17,12 +17,13 @@ use crate::kernels;
 use place::Place;
 
 /// Programs: package, binary.
-const PROGRAMS: &[(&str, &str)] = &[("crossover-cli", "crossover")];
+const PROGRAMS: &[(&str, &str)] = &[("crossover-cli", "crossover"), ("crossover-tests", "engine")];
 /// Tests that want a device: package, test.
 const TESTS: &[(&str, &str)] = &[
     ("crossover-device", "on_device"),
     ("crossover-tests", "device_ipc"),
     ("crossover-tests", "device_nccl"),
+    ("crossover-tests", "hangs"),
 ];
 /// The C API: its library for cargo, and for engines.
 const LIBRARY: (&str, &str) = ("crossover-plugin", "libcrossover.so");
