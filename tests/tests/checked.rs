@@ -2,7 +2,7 @@
 //! sentence on every rank, whatever the backend can see.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
@@ -116,6 +116,147 @@ fn the_same_mistake_on_all_ranks_leaves_the_group_usable() {
             make(&group, &group.signature::<f32>(Op::AllReduce, 3)).expect("the group is well");
         },
     );
+}
+
+/// What a rank that is told to does wrong, and what is said of it.
+type Wrong = fn(&Communicator, bool) -> Result<(), CallError>;
+
+/// Every op with slices, of which one has an element too many where that is asked for.
+const SLICES: [(Wrong, &str); 8] = [
+    (
+        |group, wrong| group.all_reduce(&[1f32; 4], &mut vec![0.; few(4, wrong)], ReduceOp::Sum),
+        "all_reduce cannot be run: the output has 5 elements, not 4",
+    ),
+    (
+        |group, wrong| group.all_gather(&[1u8; 3], &mut vec![0; few(3 * world(group), wrong)]),
+        "all_gather cannot be run: the output has",
+    ),
+    (
+        |group, wrong| {
+            let counts = vec![2; world(group)];
+            group.all_gather_v(&vec![1i32; few(2, wrong)], &counts, &mut vec![0; 2 * world(group)])
+        },
+        "all_gather cannot be run: the input has 3 elements, not 2",
+    ),
+    (
+        |group, wrong| {
+            let counts = vec![2; few(world(group), wrong)];
+            group.all_gather_v(&[1i32; 2], &counts, &mut vec![0; 2 * world(group)])
+        },
+        "counts for a group of",
+    ),
+    (
+        |group, wrong| {
+            let input = vec![1f64; 2 * world(group)];
+            group.reduce_scatter(&input, &mut vec![0.; few(2, wrong)], ReduceOp::Max)
+        },
+        "reduce_scatter cannot be run: the input has",
+    ),
+    (
+        |group, wrong| {
+            let (counts, input) = (vec![2; world(group)], vec![1u64; 2 * world(group)]);
+            let output = &mut vec![0; few(2, wrong)];
+            group.reduce_scatter_v(&input, &counts, output, ReduceOp::Sum)
+        },
+        "reduce_scatter cannot be run: the output has 3 elements, not 2",
+    ),
+    (
+        |group, wrong| group.broadcast(&mut [0i8; 6], if wrong { 77 } else { 0 }),
+        "broadcast cannot be run: root 77 is not a rank",
+    ),
+    (
+        |group, wrong| {
+            let input = vec![1u32; 2 * world(group)];
+            group.all_to_all(&input, &mut vec![0; few(2 * world(group), wrong)])
+        },
+        "all_to_all cannot be run: the output has",
+    ),
+];
+
+fn world(group: &Communicator) -> usize {
+    group.world() as usize
+}
+
+fn few(n: usize, wrong: bool) -> usize {
+    n + usize::from(wrong)
+}
+
+#[test]
+fn what_one_rank_alone_refuses_is_told_on_all_at_once() {
+    for of in 2..=5 {
+        for (call, want) in SLICES {
+            let odd = of / 2;
+            let begun = Instant::now();
+            let said = ranks(
+                of,
+                |_| Check::Args,
+                |group| {
+                    let group = group.expect("the group forms");
+                    call(&group, false).expect("all make the same");
+                    let error = call(&group, group.rank() == odd).expect_err("one makes none");
+                    let after = call(&group, false).expect_err("the group has ended");
+                    assert!(matches!(after, CallError::Poisoned(_)), "{after}");
+                    assert_eq!(group.counters().iter().map(|count| count.calls).sum::<u64>(), 1);
+                    error.to_string()
+                },
+            );
+            assert!(said.iter().all(|e| *e == said[0]), "{said:#?}");
+            let who =
+                format!("call 2: ranks made different calls: rank {odd} cannot make its call");
+            assert!(said[0].contains(&who) && said[0].contains(want), "{want}: {}", said[0]);
+            // An exchange has 20 s.
+            assert!(begun.elapsed() < Duration::from_secs(10), "{want}: {:?}", begun.elapsed());
+        }
+    }
+}
+
+#[test]
+fn what_all_ranks_refuse_leaves_the_group_usable() {
+    for (call, want) in SLICES {
+        ranks(
+            3,
+            |_| Check::Args,
+            |group| {
+                let group = group.expect("the group forms");
+                let error = call(&group, true).expect_err("nobody can make it");
+                assert!(matches!(error, CallError::Invalid { .. }), "{error}");
+                assert!(error.to_string().contains(want), "{error}");
+                call(&group, false).expect("the group is well");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_place_that_is_null_is_told_on_all_ranks_where_data_belongs() {
+    let null = |group: &Communicator, call: &CallSig<'_>, input, output| {
+        let (mine, mut out) = (vec![1u8; ROOM], vec![0u8; 4 * ROOM]);
+        let input = if input { std::ptr::null() } else { mine.as_ptr() };
+        let output = if output { std::ptr::null_mut() } else { out.as_mut_ptr() };
+        // SAFETY: what is not null has room; what is null is refused, or has no data.
+        unsafe { group.run(call, &CallBuffers { input, output, stream: 0 }) }
+    };
+    let said = ranks(
+        3,
+        |_| Check::Args,
+        |group| {
+            let group = group.expect("the group forms");
+            let me = group.rank();
+            let send = group.signature::<f32>(Op::Broadcast, 8);
+            null(&group, &send, me != 0, false).expect("only the root gives anything");
+            let counts = &[3, 0, 2];
+            let gather = group.signature::<f32>(Op::AllGather, 3);
+            let gather = CallSig { split: Split::PerRank(counts), ..gather };
+            null(&group, &gather, me == 1, false).expect("rank 1 gives nothing");
+            let none = group.signature::<f32>(Op::AllReduce, 0);
+            null(&group, &none, true, true).expect("there is no data");
+            let reduce = group.signature::<f32>(Op::AllReduce, 5);
+            null(&group, &reduce, false, me == 1).expect_err("null on one").to_string()
+        },
+    );
+    let want = "call 4: ranks made different calls: rank 1 cannot make its call: all_reduce cannot be \
+                run: the output is null, and 5 x f32 are to be moved";
+    assert_eq!(said, [want; 3]);
 }
 
 #[test]

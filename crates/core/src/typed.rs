@@ -20,9 +20,9 @@ impl Communicator {
         output: &mut [T],
         reduce_op: ReduceOp,
     ) -> Result<(), CallError> {
-        same_len(Op::AllReduce, "output", output.len(), input.len())?;
         let call = CallSig { reduce_op, ..self.signature::<T>(Op::AllReduce, input.len()) };
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let fits = same_len(Op::AllReduce, "output", output.len(), input.len());
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// [`Communicator::all_reduce`], in place.
@@ -34,20 +34,16 @@ impl Communicator {
     ) -> Result<(), CallError> {
         let call = CallSig { reduce_op, ..self.signature::<T>(Op::AllReduce, data.len()) };
         let data = data.as_mut_ptr();
-        self.run_slices(&call, data, data)
+        self.run_slices(&call, Ok(()), data, data)
     }
 
     /// `output` receives every rank's `input`, in rank order.
     #[track_caller]
     pub fn all_gather<T: Element>(&self, input: &[T], output: &mut [T]) -> Result<(), CallError> {
-        same_len(
-            Op::AllGather,
-            "output",
-            output.len(),
-            input.len().saturating_mul(self.world() as usize),
-        )?;
         let call = self.signature::<T>(Op::AllGather, input.len());
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let whole = input.len().saturating_mul(self.world() as usize);
+        let fits = same_len(Op::AllGather, "output", output.len(), whole);
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// `output` receives every rank's `input`, in rank order; rank r gives `counts[r]` elements.
@@ -61,10 +57,11 @@ impl Communicator {
         let count = counts.iter().copied().max().unwrap_or(0);
         let call =
             CallSig { split: Split::PerRank(counts), ..self.signature::<T>(Op::AllGather, count) };
-        crate::validate::validate(&call, self.world())?;
-        same_len(Op::AllGather, "input", input.len(), counts[self.rank() as usize])?;
-        same_len(Op::AllGather, "output", output.len(), counts.iter().sum())?;
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let fits = crate::validate::validate(&call, self.world()).and_then(|()| {
+            same_len(Op::AllGather, "input", input.len(), counts[self.rank() as usize])?;
+            same_len(Op::AllGather, "output", output.len(), counts.iter().sum())
+        });
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// Rank r's `output` receives part r of the reduction of all `input`s.
@@ -75,14 +72,10 @@ impl Communicator {
         output: &mut [T],
         reduce_op: ReduceOp,
     ) -> Result<(), CallError> {
-        same_len(
-            Op::ReduceScatter,
-            "input",
-            input.len(),
-            output.len().saturating_mul(self.world() as usize),
-        )?;
         let call = CallSig { reduce_op, ..self.signature::<T>(Op::ReduceScatter, input.len()) };
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let whole = output.len().saturating_mul(self.world() as usize);
+        let fits = same_len(Op::ReduceScatter, "input", input.len(), whole);
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// Rank r's `output` receives part r of the reduction; part r has `counts[r]` elements.
@@ -99,9 +92,10 @@ impl Communicator {
             split: Split::PerRank(counts),
             ..self.signature::<T>(Op::ReduceScatter, input.len())
         };
-        crate::validate::validate(&call, self.world())?;
-        same_len(Op::ReduceScatter, "output", output.len(), counts[self.rank() as usize])?;
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let fits = crate::validate::validate(&call, self.world()).and_then(|()| {
+            same_len(Op::ReduceScatter, "output", output.len(), counts[self.rank() as usize])
+        });
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// Every rank's `data` becomes the root's.
@@ -109,15 +103,15 @@ impl Communicator {
     pub fn broadcast<T: Element>(&self, data: &mut [T], root: u32) -> Result<(), CallError> {
         let call = CallSig { root, ..self.signature::<T>(Op::Broadcast, data.len()) };
         let data = data.as_mut_ptr();
-        self.run_slices(&call, data, data)
+        self.run_slices(&call, Ok(()), data, data)
     }
 
     /// Part p of `input` goes to rank p; part p of `output` comes from rank p.
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, input: &[T], output: &mut [T]) -> Result<(), CallError> {
-        same_len(Op::AllToAll, "output", output.len(), input.len())?;
         let call = self.signature::<T>(Op::AllToAll, input.len());
-        self.run_slices(&call, input.as_ptr(), output.as_mut_ptr())
+        let fits = same_len(Op::AllToAll, "output", output.len(), input.len());
+        self.run_slices(&call, fits, input.as_ptr(), output.as_mut_ptr())
     }
 
     /// An eager, even call with the group's contract: what the typed calls start from, and what
@@ -135,22 +129,29 @@ impl Communicator {
         }
     }
 
+    /// Runs the call if its slices fit it.
     #[track_caller]
     fn run_slices<T: Element>(
         &self,
         call: &CallSig<'_>,
+        fits: Result<(), CallError>,
         input: *const T,
         output: *mut T,
     ) -> Result<(), CallError> {
-        let arch = &self.facts().profile().arch;
-        if arch != HOST_ARCH {
-            let what = format!("slices are host memory, and this group's devices are {arch}");
-            return Err(CallError::Invalid { op: call.op, what });
-        }
+        fits.and_then(|()| self.on_host(call.op)).map_err(|why| self.refuse(why))?;
         let buffers = CallBuffers { input: input.cast(), output: output.cast(), stream: 0 };
         // SAFETY: both come from live slices whose lengths the callers checked against the call;
         // a host session is done with them when it returns.
         unsafe { self.run(call, &buffers) }
+    }
+
+    fn on_host(&self, op: Op) -> Result<(), CallError> {
+        let arch = &self.facts().profile().arch;
+        if arch == HOST_ARCH {
+            return Ok(());
+        }
+        let what = format!("slices are host memory, and this group's devices are {arch}");
+        Err(CallError::Invalid { op, what })
     }
 }
 

@@ -10,9 +10,10 @@ use super::{CallError, Communicator, Decided, Inner};
 use crate::agreement::gather;
 use crate::backend::EnqueueError;
 use crate::bootstrap::{Bootstrap, BootstrapError};
-use crate::call::{CallSig, Split};
+use crate::call::{CallBuffers, CallSig, Op, Split};
 use crate::camps::first_difference;
 use crate::record::{Entry, Event};
+use crate::settings::Check;
 
 /// What is compared, in words. What serves the call comes last, since it follows from the others.
 const FIELDS: [&str; 9] = [
@@ -27,11 +28,16 @@ const FIELDS: [&str; 9] = [
     "backend",
 ];
 
-/// A rank's call, or why it makes none.
+/// A rank's call in words, or why it makes none.
 #[derive(Serialize, Deserialize)]
 struct Said(Result<Vec<String>, String>);
 
 impl Communicator {
+    /// Do ranks compare their calls?
+    pub(super) fn compares(&self) -> bool {
+        self.check == Check::Args && self.world() > 1
+    }
+
     /// Records the call, and compares it before anything is done: do all ranks make it, as its number
     /// tells and as it is decided?
     #[cold]
@@ -39,34 +45,76 @@ impl Communicator {
         &self,
         inner: &mut Inner,
         call: &CallSig<'_>,
-        decided: &Result<Decided, CallError>,
+        buffers: &CallBuffers,
+        decided: Result<Decided, CallError>,
         site: &'static Location<'static>,
-    ) -> Result<(), CallError> {
+    ) -> Result<Decided, CallError> {
         inner.usable()?;
         let Some(channel) = &self.channel else {
             let what = "`check = args` compares calls over the control plane, and this group keeps \
                         none: give it one by with_channel()";
             return Err(CallError::Invalid { op: call.op, what: what.to_owned() });
         };
+        let decided = decided.and_then(|decided| {
+            not_null(call, buffers, self.rank)?;
+            Ok(decided)
+        });
         let seq = inner.seq + 1;
-        if let Ok(Decided { target, .. }) = *decided {
-            self.begin(inner, Entry { event: Event::Call(call), seq, target, site })?;
-        }
-        let target =
-            decided.as_ref().map(|decided| self.targets()[decided.target as usize].as_str());
-        compare(&**channel, call, seq, target).map_err(|e| self.poison(inner, e))
+        let mine = match &decided {
+            Ok(Decided { target, .. }) => {
+                let entry = Entry { event: Event::Call(call), seq, target: *target, site };
+                self.begin(inner, entry)?;
+                Ok(words(call, seq, &self.targets()[usize::from(*target)]))
+            }
+            Err(why) => Err(why.to_string()),
+        };
+        compare(&**channel, seq, Said(mine)).map_err(|e| self.poison(inner, e))?;
+        decided
+    }
+
+    /// To be called where a call turns out to make no sense before there is one: a slice has the wrong
+    /// length, a binding has read nonsense. Peers that compare calls before they start ([`Check::Args`])
+    /// wait for this rank's, and are told at once why none comes. Returns what the call ends with: `why`, or
+    /// what ended the group.
+    #[cold]
+    pub fn refuse(&self, why: CallError) -> CallError {
+        let Some(channel) = self.channel.as_deref().filter(|_| self.compares()) else {
+            return why;
+        };
+        let mut inner = self.lock();
+        let told = inner.usable().and_then(|()| {
+            let said = Said(Err(why.to_string()));
+            compare(channel, inner.seq + 1, said).map_err(|e| self.poison(&mut inner, e))
+        });
+        told.err().unwrap_or(why)
     }
 }
 
-/// Compares call `seq` with those of all other ranks. `target` would serve it; it is what the call
-/// is invalid by if it cannot be made.
-fn compare(
-    channel: &dyn Bootstrap,
-    call: &CallSig<'_>,
-    seq: u64,
-    target: Result<&str, &CallError>,
-) -> Result<(), EnqueueError> {
-    let mine = Said(target.map(|target| words(call, seq, target)).map_err(ToString::to_string));
+/// Is there a place for all data that this rank gives and gets?
+fn not_null(call: &CallSig<'_>, buffers: &CallBuffers, rank: u32) -> Result<(), CallError> {
+    let part = match call.split {
+        Split::PerRank(counts) => counts[rank as usize],
+        Split::Even => call.count,
+    };
+    let gives = match call.op {
+        Op::AllGather => part,
+        Op::Broadcast if call.root != rank => 0,
+        _ => call.count,
+    };
+    let gets = if call.op == Op::ReduceScatter { part } else { call.count };
+    let places =
+        [("input", buffers.input.is_null(), gives), ("output", buffers.output.is_null(), gets)];
+    match places.into_iter().find(|(_, is_null, count)| *is_null && *count > 0) {
+        Some((which, ..)) => {
+            let what = format!("the {which} is null, and {} x {}", call.count, call.dtype);
+            Err(CallError::Invalid { op: call.op, what: format!("{what} are to be moved") })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Compares call `seq` with those of all other ranks.
+fn compare(channel: &dyn Bootstrap, seq: u64, mine: Said) -> Result<(), EnqueueError> {
     let step = format!("compare call {seq}");
     let all: Vec<Said> = gather(channel, &step, &mine).map_err(|e| lost(e, seq))?;
     let unable: Vec<(usize, &String)> = (0..)
@@ -74,7 +122,7 @@ fn compare(
         .filter_map(|(rank, said)| said.0.as_ref().err().map(|why| (rank, why)))
         .collect();
     if unable.len() == all.len() {
-        // All make the same mistake: each is told so by its own call, and nothing was started.
+        // All make a mistake: each is told of its own by its own call, and nothing was started.
         return Ok(());
     }
     let what = match unable.first() {

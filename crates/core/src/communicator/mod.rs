@@ -274,11 +274,11 @@ impl Communicator {
             Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => Ok(*recent),
             _ => self.decide(call),
         };
-        let is_compared = self.check == Check::Args && self.world() > 1;
-        if is_compared {
-            self.compare_first(&mut inner, call, &decided, site)?;
-        }
-        let decided = decided?;
+        let is_compared = self.compares();
+        let decided = match is_compared {
+            true => self.compare_first(&mut inner, call, buffers, decided, site)?,
+            false => decided?,
+        };
         inner.recent = matches!(call.split, Split::Even).then_some(decided);
         inner.usable()?;
         inner.seq += 1;
