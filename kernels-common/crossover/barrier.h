@@ -14,17 +14,21 @@ PLATFORM_DEVICE uint64_t* barrier_word(uint64_t arena, uint64_t table, uint32_t 
 // this kernel write what peers read behind it? What earlier kernels wrote needs no release where the end of a kernel is one; and
 // what a peer is to leave alone after the barrier has been read before it, since what was read has been used.
 //
-// Where a thread of the block gave up at the first barrier, the second is not raised: what the block has reduced since is
-// nobody else's.
-PLATFORM_DEVICE void meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
-                          bool wrote) {
+// Where a thread of the block gave up at one barrier, those behind it in the kernel are not raised: what the block has done
+// since is nobody else's. `again`: it is not the kernel's first. False if one gave up, the same for all threads of the block.
+PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
+                          bool wrote, bool again) {
   PLATFORM_SHARED uint32_t gave_up;
-  if (nth == 0 && thread_id() == 0) gave_up = 0;
+  // It changes only between the barriers of the block, so that all threads read the same before and behind.
+  const bool ended = again && gave_up;
+  if (!again && thread_id() == 0) gave_up = 0;
 #ifndef SABOTAGE_NO_BARRIER
   block_barrier();
 #endif
   const uint32_t peer = thread_id();
-  if (peer < c.world && peer != c.rank && !(nth > 0 && gave_up)) {
+  if (peer < c.world && peer != c.rank && !ended) {
+    // Each wait has the budget: between two there may be a long copy.
+    wait.began = 0;
     const uint64_t value = e.number * BARRIERS + nth;
     uint64_t* theirs = barrier_word(c.arenas[peer], table, c.rank);
 #ifdef SABOTAGE_RELAXED_FLAG
@@ -38,7 +42,14 @@ PLATFORM_DEVICE void meet(Wait& wait, const Common& c, const Epoch& e, uint64_t 
     while (int64_t((seen = load_acquire_u64(mine)) - value) < 0) {
       if (!look_again(wait, c, e, peer, step, seen)) break;
     }
-    if (nth == 0 && wait.given_up) gave_up = 1;
+    if (wait.given_up) gave_up = 1;
   }
   block_barrier();
+  return !gave_up;
+}
+
+// The barriers of a call that has no more than a piece: the second is another one of the same kernel.
+PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
+                          bool wrote) {
+  return meet(wait, c, e, table, nth, step, wrote, nth > 0);
 }

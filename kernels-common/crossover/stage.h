@@ -1,6 +1,7 @@
 // Staged data behind a barrier: a rank copies what peers want into its own arena, meets them, and reads theirs. Two
 // stages by parity: a stage is written again two calls later, when every peer has met this rank once more and so has
-// finished reading. That is why no barrier is needed at the end.
+// finished reading. That is why no barrier is needed at the end. A kernel that stages its tensors in pieces counts each of
+// them as a call. Where inputs are read where they are nothing is staged, and a barrier at the end is needed.
 #pragma once
 #include <crossover/barrier.h>
 #include <crossover/numerics.h>
@@ -28,13 +29,37 @@ PLATFORM_DEVICE const uint64_t* committed_row(Wait& wait, const Common& c, const
   return addresses[0] <= ROW_STAGED ? nullptr : addresses;
 }
 
-// Each peer's part into this rank's stage.
-PLATFORM_DEVICE void stage_parts(const Common& c, const Epoch& e, const PartsArgs& a, uint64_t first, uint64_t stride) {
+// Peers have read this rank's input where it is: what is behind this kernel may overwrite it.
+PLATFORM_DEVICE void leave_inputs(Wait& wait, const Common& c, const Epoch& e, uint64_t table) {
+#ifndef SABOTAGE_NO_END_BARRIER
+  meet(wait, c, e, table, 1, STEP_SECOND_BARRIER, false);
+#endif
+}
+
+// Bytes of a part from `begin` on, at most `most`.
+PLATFORM_DEVICE uint64_t piece_of(uint64_t part, uint64_t begin, uint64_t most) {
+  const uint64_t left = begin < part ? part - begin : 0;
+  return left < most ? left : most;
+}
+
+// The piece from `begin` on of each peer's part into this rank's stage.
+PLATFORM_DEVICE void stage_parts(const Common& c, const Epoch& e, const PartsArgs& a, uint64_t begin, uint64_t first,
+                                 uint64_t stride) {
   const uint64_t mine = stage_of(c.arenas[c.rank], e, a.region, a.place);
   for (uint32_t peer = 0; peer < c.world; ++peer) {
     if (peer == c.rank) continue;
-    copy_units(mine + a.stage_at[peer], a.input + a.send_at[peer], a.send_bytes[peer], first, stride);
+    const uint64_t bytes = piece_of(a.send_bytes[peer], begin, a.piece);
+    copy_units(mine + a.stage_at[peer], a.input + a.send_at[peer] + begin, bytes, first, stride);
   }
+}
+
+// Where the piece from `begin` on of the part that `rank` has for this one is: in its input, this rank's own among them, or
+// in its stage.
+PLATFORM_DEVICE uint64_t part_from(const PartsArgs& a, const Epoch& e, const uint64_t* row, uint32_t rank, uint64_t begin) {
+  const Common& c = a.common;
+  const uint64_t at = a.send_at[c.rank] + begin;
+  if (rank == c.rank) return a.input + at;
+  return row ? row[rank] + at : stage_of(c.arenas[rank], e, a.region, a.place) + a.fetch_at[rank];
 }
 
 // Packs `i`, `i + stride`, ... of all ranks' tensors, each reduced in the order of ranks, a group at a time. `from(rank)` is

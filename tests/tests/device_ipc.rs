@@ -103,9 +103,19 @@ mod processes {
         use super::*;
         device_tests!("ipc/all_gather", as_processes: calls_back_to_back, every_bit);
     }
+    mod all_gather_pulled {
+        use super::*;
+        device_tests!("ipc/all_gather pulled", as_processes: graphs_of_odd_numbers_of_calls,
+            graphs_of_any_memory, inputs_that_one_rank_cannot_share, graphs_of_uneven_parts);
+    }
     mod reduce_scatter {
         use super::*;
         device_tests!("ipc/reduce_scatter", as_processes: calls_back_to_back, in_place);
+    }
+    mod reduce_scatter_pulled {
+        use super::*;
+        device_tests!("ipc/reduce_scatter pulled", as_processes: graphs_of_odd_numbers_of_calls,
+            graphs_of_uneven_parts);
     }
     mod broadcast {
         use super::*;

@@ -195,18 +195,43 @@ impl Enqueue<'_> {
             }
             Way::Copy(which) => self.group.kernels.copying(which),
         };
+        // What is pulled is one launch, which stages it piece by piece where it must be staged.
+        let is_pulled = region == layout.stage;
+        let step = if is_pulled { largest } else { most };
         let mut from = 0;
         while from < largest {
-            let piece = whole.piece(from, most);
+            let piece = whole.piece(from, step);
             let unit = if region == layout.push { 8 } else { 16 };
             let work = piece.largest().div_ceil(unit);
             let (shape, early) = shape(knobs, work, kernel.blocks, self.group.shared);
-            let args = self.parts_args(&whole, &piece, from, early, region, place);
+            let mut args = self.parts_args(&whole, &piece, from, early, region, place);
+            if is_pulled {
+                args.row = self.row_of_parts(&whole);
+                (args.piece, args.pieces) = (most, largest.div_ceil(most));
+            }
             // SAFETY: passed on as it is; the kernel takes these arguments.
             unsafe { self.launch(kernel, shape, args.as_bytes())? };
-            from += most;
+            from += step;
         }
         Ok(())
+    }
+
+    /// The row of a captured call whose parts are pulled.
+    fn row_of_parts(&self, whole: &Parts) -> u64 {
+        if self.call.mode != Mode::Graph {
+            return 0;
+        }
+        let Group { rank, .. } = self.group;
+        let is_in_place = self.buffers.input == self.buffers.output.cast_const();
+        let (bytes, must_stage) = match self.call.op {
+            Op::AllGather => (whole.bytes[*rank as usize], false),
+            Op::Broadcast if *rank == self.call.root => (self.call.bytes(), false),
+            Op::Broadcast => (0, false),
+            // It would write where peers still read. A reduce_scatter writes the part that it keeps.
+            Op::AllToAll => (self.call.bytes(), is_in_place),
+            _ => (self.call.bytes(), false),
+        };
+        self.group.rows().take(self.buffers.input as u64, bytes, must_stage)
     }
 
     /// `piece` of every part of `whole` starts `from` bytes into it.

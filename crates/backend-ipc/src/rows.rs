@@ -25,6 +25,8 @@ const ROWS: usize = 16384; // size: rows, 2 MiB of a device
 const ROW: u64 = (MAX_WORLD * 8) as u64;
 /// What a kernel reads of a row that was agreed to stage.
 const STAGED: u64 = 1;
+/// Stands where nobody reads an input: no word that says anything else.
+const NOWHERE: u64 = u64::MAX;
 
 /// The table and what has been exchanged.
 pub(crate) struct Rows {
@@ -39,17 +41,21 @@ pub(crate) struct Rows {
 #[derive(Clone, Copy)]
 struct Pending {
     input: u64,
+    /// 0: peers read nothing of it, and it need not be anywhere.
     bytes: u64,
     /// Must not be read by peers while the call runs.
     must_stage: bool,
 }
 
 /// One captured input, as peers are told.
-#[derive(Clone, Serialize, Deserialize)]
-struct Offered {
-    /// Of the allocation, unless it must be staged.
-    allocation: Option<u64>,
-    offset: u64,
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum Offered {
+    /// So many bytes into an allocation.
+    At { allocation: u64, offset: u64 },
+    /// Nothing of it is read.
+    Nothing,
+    /// It cannot be read where it is.
+    Staged,
 }
 
 /// The allocations that inputs are in, and the process that they belong to.
@@ -76,7 +82,8 @@ impl Rows {
         Ok(Rows { table, pending: Vec::new(), used: 0, mapped: BTreeMap::new() })
     }
 
-    /// A row for a captured call; 0 if the table is full, on every rank alike.
+    /// A row for a captured call, of whose input peers read `bytes` or, if those are none, nothing; 0
+    /// if the table is full, on every rank alike.
     pub(crate) fn take(&mut self, input: u64, bytes: u64, must_stage: bool) -> u64 {
         let nth = self.used + self.pending.len();
         if nth >= ROWS {
@@ -142,14 +149,17 @@ fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepEr
         Catalogue { process: memory::process(), inputs: Vec::new(), allocations: BTreeMap::new() };
     let mut descriptors = Vec::new();
     for pending in &rows.pending {
+        if pending.bytes == 0 {
+            told.inputs.push(Offered::Nothing);
+            continue;
+        }
         let found = own.device.provenance(pending.input).map_err(StepError::new)?;
         let offset = pending.input - found.base;
         // A tensor can lie over several allocations that are mapped side by side.
         let is_whole = offset + pending.bytes <= found.bytes;
         let shareable = matches!(found.sharing, Sharing::LegacyIpc | Sharing::PosixFd);
-        let staged = Offered { allocation: None, offset: 0 };
         if pending.must_stage || !shareable || !is_whole {
-            told.inputs.push(staged);
+            told.inputs.push(Offered::Staged);
             continue;
         }
         let key = xxh3_64(&[found.id.to_ne_bytes(), found.base.to_ne_bytes()].concat());
@@ -162,14 +172,14 @@ fn catalogue(own: &Own, rows: &Rows) -> Result<(Catalogue, Vec<OwnedFd>), StepEr
                 }
                 Err(e) => {
                     tracing::warn!(target: "crossover::ipc", "a captured input is staged: {e}");
-                    told.inputs.push(staged);
+                    told.inputs.push(Offered::Staged);
                     continue;
                 }
             };
             let (base, bytes) = (found.base, found.bytes);
             vacant.insert(Allocation { base, bytes, handle, descriptor });
         }
-        told.inputs.push(Offered { allocation: Some(key), offset });
+        told.inputs.push(Offered::At { allocation: key, offset });
     }
     Ok((told, descriptors))
 }
@@ -186,16 +196,17 @@ fn map(
     let mut all = Vec::with_capacity(rows.pending.len());
     for (nth, pending) in rows.pending.iter().enumerate() {
         let inputs = catalogues.iter().map(|c| c.inputs.get(nth));
-        let are_shared = inputs.clone().all(|input| input.is_some_and(|i| i.allocation.is_some()));
-        let mut row = are_shared.then_some([0; MAX_WORLD]);
+        let are_shared = inputs.clone().all(|input| input.is_some_and(|i| *i != Offered::Staged));
+        let mut row = are_shared.then_some([NOWHERE; MAX_WORLD]);
         for (peer, input) in (0..).zip(inputs.flatten()) {
             let Some(addresses) = &mut row else { break };
+            let Offered::At { allocation, offset } = *input else { continue };
             if peer == rank {
                 addresses[peer as usize] = pending.input;
                 continue;
             }
-            match base_of(own, &mut rows.mapped, peer, catalogues, descriptors, input) {
-                Ok(base) => addresses[peer as usize] = base + input.offset,
+            match base_of(own, &mut rows.mapped, peer, catalogues, descriptors, allocation) {
+                Ok(base) => addresses[peer as usize] = base + offset,
                 Err(e) => {
                     tracing::warn!(target: "crossover::ipc", "an input of rank {peer} is staged: {e}");
                     row = None;
@@ -236,12 +247,11 @@ fn base_of(
     peer: u32,
     catalogues: &[Catalogue],
     descriptors: &[Vec<OwnedFd>],
-    input: &Offered,
+    id: u64,
 ) -> Result<u64, DeviceError> {
     let theirs = &catalogues[peer as usize];
     let missing =
         || DeviceError::Invalid(format!("rank {peer} told of an input but not of its allocation"));
-    let id = input.allocation.ok_or_else(missing)?;
     let allocation = theirs.allocations.get(&id).ok_or_else(missing)?;
     if theirs.process == memory::process() {
         return Ok(allocation.base);

@@ -199,6 +199,13 @@ declare! {
         pub barrier: u64,
         /// Not 0: some part is empty, so that ranks tell each other apart from data that they have come.
         pub tokens: u64,
+        /// A row of as many addresses as ranks, as in [`AllReduceArgs`]; one that nobody reads may be any but 0 and 1. In a
+        /// peer's input, what is for this rank starts where in its own input the part that it keeps does.
+        pub row: u64,
+        /// Bytes of each part that are staged at a time.
+        pub piece: u64,
+        /// Pieces of the largest part, the same on every rank: where inputs are staged, the call counts as so many.
+        pub pieces: u64,
         /// Where the part for each rank starts in the input.
         pub send_at: [u64; 16],
         /// Bytes of the part for each rank.
@@ -207,7 +214,7 @@ declare! {
         pub receive_at: [u64; 16],
         /// Bytes of the part from each rank.
         pub receive_bytes: [u64; 16],
-        /// Where the part for each rank is staged.
+        /// Where the part for each rank is staged, a piece at a time.
         pub stage_at: [u64; 16],
         /// Where each rank stages the part for this one.
         pub fetch_at: [u64; 16],

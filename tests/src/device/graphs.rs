@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use crossover_core::call::{Dtype, Mode};
+use crossover_core::call::{Dtype, Mode, Op, Split};
 use crossover_core::communicator::CommitError;
 use crossover_device::graph::Graph;
 use crossover_kernel_emulation::driver::{Allocations, Emulated};
@@ -116,6 +116,66 @@ pub fn graphs_of_any_memory(stand: &Stand, target: &Target) {
                 rank.meet("replayed");
             }
         });
+    }
+}
+
+/// One rank's inputs are in memory that nobody else can map: all ranks stage theirs.
+pub fn inputs_that_one_rank_cannot_share(stand: &Stand, target: &Target) {
+    if !stand.is_emulated() {
+        return;
+    }
+    for world in stand.worlds(&[3]) {
+        stand.run(world, &stand.plan(target), |rank| {
+            if rank.number() == 1 {
+                Emulated::set_allocations(Allocations::Expandable);
+            }
+            let room = Room::new(&rank.device, 1 << 20).expect("room");
+            Emulated::set_allocations(Allocations::Legacy);
+            rank.meet("all have room");
+            let mut calls = calls(rank, &room, target, 7, 1);
+            let graph = capture(rank, &calls);
+            commit(rank);
+            for round in 0..3 {
+                rank.oversleep(Duration::from_micros(200 * (round == rank.number()) as u64));
+                replay(rank, &graph, &mut calls, 100 * round as u64);
+            }
+            rank.meet("replayed");
+        });
+    }
+}
+
+/// Parts that differ, some of them empty, so that a rank has no input at all.
+pub fn graphs_of_uneven_parts(stand: &Stand, target: &Target) {
+    let large = stand.scale(6_000, 140_000);
+    let uneven: [&[usize]; 4] = [&[3, 0, 5], &[0, 0, 7], &[large, 1, large / 2], &[0, large, 9]];
+    let ops = target.ops().into_iter().filter(|op| matches!(op, Op::AllGather | Op::ReduceScatter));
+    for op in ops {
+        for world in stand.worlds(&[3]).into_iter().filter(|world| *world == 3) {
+            stand.run(world, &stand.plan(target), |rank| {
+                let case = |nth: usize| {
+                    let counts = uneven[nth / 2];
+                    let count = match op {
+                        Op::AllGather => counts.iter().copied().max().expect("three of them"),
+                        _ => counts.iter().sum(),
+                    };
+                    let mut case = Case::new(target, op, Dtype::F16, count, nth as u64);
+                    case.call.mode = Mode::Graph;
+                    case.call.split = Split::PerRank(counts);
+                    case.offset = 2 * (nth % 3) * rank.number();
+                    case.in_place = nth % 2 == 1;
+                    case
+                };
+                let mut calls: Vec<_> =
+                    (0..7).map(|nth| case(nth).prepare(rank, &rank.room)).collect();
+                let graph = capture(rank, &calls);
+                commit(rank);
+                for round in 0..3 {
+                    rank.oversleep(Duration::from_micros(200 * (round == rank.number()) as u64));
+                    replay(rank, &graph, &mut calls, 100 * round as u64);
+                }
+                rank.meet("replayed");
+            });
+        }
     }
 }
 

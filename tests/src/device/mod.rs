@@ -32,7 +32,7 @@ pub use stand::Stand;
 pub use target::Target;
 pub use whole::*;
 
-/// Instantiates the suite: one module of tests for each algorithm. A target that reduces from rows
+/// Instantiates the suite: one module of tests for each algorithm. A target that reads from rows
 /// of addresses is one that [`Target::reads_rows`].
 #[macro_export]
 macro_rules! device_conformance {
@@ -46,7 +46,8 @@ macro_rules! device_conformance {
                 a_different_call_far_behind_is_seen, an_abort_ends_every_wait,
                 a_dropped_rank_is_named,
                 a_rank_that_never_comes_is_named, graphs_of_odd_numbers_of_calls,
-                graphs_of_any_memory, two_graphs_by_turns, a_graph_that_was_not_committed,
+                graphs_of_any_memory, inputs_that_one_rank_cannot_share, graphs_of_uneven_parts,
+                two_graphs_by_turns, a_graph_that_was_not_committed,
                 unequal_captures_are_refused, a_capture_that_failed_is_forgotten
             );
         }

@@ -61,7 +61,7 @@ impl Target {
 
     /// Do captured calls read inputs where they are?
     pub fn reads_rows(&self) -> bool {
-        self.name.ends_with("shot_pull")
+        self.pulled || self.name.ends_with("shot_pull")
     }
 
     /// Does a -0.0 arrive as +0.0? Parts that differ go another way, which keeps it.

@@ -9,7 +9,7 @@ use crossover_kernel_emulation::scenario::{Address, Launch, Place};
 use crossover_tests::data::{Rng, Values, fill};
 use crossover_tests::reference;
 
-use crate::group::{Group, start};
+use crate::group::{Group, ROOM, start};
 
 /// How it gets there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,23 @@ pub(crate) enum Way {
     Lamport,
     /// The copies and reduce_scatter.
     Pull,
+    PullRow,
     Push,
+}
+
+impl Way {
+    /// Are inputs read where they are?
+    pub(crate) fn reads_row(self) -> bool {
+        matches!(self, Way::OneShotPullRow | Way::TwoShotPullRow | Way::PullRow)
+    }
+}
+
+/// Bytes of a part that a call that pulls stages at a time.
+pub(crate) fn piece(op: Op, world: usize) -> u64 {
+    match op {
+        Op::AllGather | Op::Broadcast => ROOM.stage,
+        _ => (ROOM.stage / world as u64) & !15,
+    }
 }
 
 /// A call. Even parts have `count` elements; ragged ones have fewer, down to none.
@@ -167,12 +183,15 @@ impl Prepared {
             prepared.inputs.push(input);
             prepared.outputs.push(output);
         }
-        if matches!(call.way, Way::OneShotPullRow | Way::TwoShotPullRow) {
+        if call.way.reads_row() {
             let row = scenario.buffer(16 * 8);
+            // Where a rank gives nothing there is no address.
             let addresses: Vec<Address> = (prepared.inputs.iter().enumerate())
+                .filter(|(peer, _)| !data[*peer].is_empty())
+                .filter(|(peer, _)| call.op != Op::Broadcast || *peer == prepared.root)
                 .map(|(peer, input)| Address { at: peer * 8, of: *input })
                 .collect();
-            scenario.load(0, start(row), &[0; 16 * 8], &addresses);
+            scenario.load(0, start(row), &[0xff; 16 * 8], &addresses);
             scenario.meet();
             prepared.row = Some(row);
         }
@@ -244,12 +263,12 @@ impl Prepared {
             (Op::AllReduce, Way::OneShotPush) => reduction("one_shot_push"),
             (Op::AllReduce, Way::TwoShotPush) => reduction("two_shot_push"),
             (Op::AllReduce, _) => reduction("lamport"),
-            (Op::ReduceScatter, Way::Pull) => reduction("reduce_scatter_pull"),
+            (Op::ReduceScatter, Way::Pull | Way::PullRow) => reduction("reduce_scatter_pull"),
             (Op::ReduceScatter, _) => reduction("reduce_scatter_push"),
             (Op::AllGather, Way::Lamport) => format!("gather_lamport_{half}_{n}"),
-            (Op::AllGather, Way::Pull) => "gather_pull".to_owned(),
+            (Op::AllGather | Op::Broadcast, Way::Pull | Way::PullRow) => "gather_pull".to_owned(),
             (Op::AllGather, _) if !call.ragged => format!("gather_push_{n}"),
-            (_, Way::Pull) => "parts_pull".to_owned(),
+            (_, Way::Pull | Way::PullRow) => "parts_pull".to_owned(),
             _ => "parts_push".to_owned(),
         }
     }
@@ -296,7 +315,7 @@ impl Prepared {
         let world = group.setup.world;
         let (region, place) = match self.call.way {
             Way::Lamport => (arena.lamport, arena.room.lamport),
-            Way::Pull => (arena.stage, arena.room.stage),
+            Way::Pull | Way::PullRow => (arena.stage, arena.room.stage),
             _ => (arena.push, arena.room.push),
         };
         let mut args =
@@ -313,12 +332,10 @@ impl Prepared {
             Op::Broadcast => 0,
             _ => whole,
         };
-        let staged = |from: usize, to: usize| match self.call.op {
+        args.piece = piece(self.call.op, world);
+        let staged = |to: usize| match self.call.op {
             Op::AllGather | Op::Broadcast => 0,
-            _ => (0..to)
-                .filter(|peer| *peer != from)
-                .map(|peer| sent(from, peer).next_multiple_of(16))
-                .sum(),
+            _ => args.piece * to as u64,
         };
         for peer in 0..world {
             args.send_bytes[peer] = sent(rank, peer);
@@ -333,12 +350,20 @@ impl Prepared {
                 Op::AllToAll => whole * peer as u64,
                 _ => 0,
             };
-            args.stage_at[peer] = staged(rank, peer);
-            args.fetch_at[peer] = staged(peer, rank);
+            args.stage_at[peer] = staged(peer);
+            args.fetch_at[peer] = staged(rank);
         }
+        let largest = bytes.iter().copied().max().unwrap_or(0);
+        args.pieces = match self.call.op {
+            Op::AllGather | Op::ReduceScatter => largest.div_ceil(args.piece),
+            _ => whole.div_ceil(args.piece),
+        };
         let some_empty =
             (0..world).any(|from| (0..world).any(|to| from != to && sent(from, to) == 0));
         args.tokens = some_empty.into();
+        if let Some(row) = self.row {
+            addresses.push(Address { at: offset_of!(PartsArgs, row), of: start(row) });
+        }
         addresses.push(Address { at: offset_of!(PartsArgs, input), of: self.inputs[rank] });
         addresses.push(Address { at: offset_of!(PartsArgs, output), of: self.outputs[rank] });
         args.as_bytes().to_vec()

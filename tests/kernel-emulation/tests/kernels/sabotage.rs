@@ -13,11 +13,14 @@ use crate::common::{build, image, scratch};
 use crate::group::Setup;
 use crate::suite::{scenario, stale_lines};
 
-/// The sources whose names say that they serve an algorithm.
+/// The source of an algorithm, such as `copy/pull`; without a collective it is one of all_reduce's.
 fn sources(name: &str) -> Vec<PathBuf> {
     let kernels = common_kernels().expect("the sources can be listed");
-    let all_reduce = format!("all_reduce/{name}.cc");
-    kernels.into_iter().filter(|path| path.ends_with(&all_reduce)).collect()
+    let file = match name.contains('/') {
+        true => format!("{name}.cc"),
+        false => format!("all_reduce/{name}.cc"),
+    };
+    kernels.into_iter().filter(|path| path.ends_with(&file)).collect()
 }
 
 /// A wait that never ends must not take the time that an honest one may.
@@ -76,6 +79,28 @@ fn one_stage_instead_of_two() {
     is_caught("SABOTAGE_ONE_SLOT", "one_shot_pull", |seed| {
         scenario(setup(4, seed), Some((Op::AllReduce, Way::OneShotPull)))
     });
+}
+
+#[test]
+fn one_stage_for_all_pieces() {
+    is_caught("SABOTAGE_ONE_SLOT", "copy/pull", |seed| {
+        scenario(setup(4, seed), Some((Op::AllGather, Way::Pull)))
+    });
+}
+
+/// Inputs that are read where they are may be overwritten too early.
+#[test]
+fn no_barrier_at_the_end() {
+    for (op, name) in [
+        (Op::AllGather, "copy/pull"),
+        (Op::Broadcast, "copy/pull"),
+        (Op::AllToAll, "copy/pull"),
+        (Op::ReduceScatter, "reduce_scatter/pull"),
+    ] {
+        is_caught("SABOTAGE_NO_END_BARRIER", name, |seed| {
+            scenario(setup(4, seed), Some((op, Way::PullRow)))
+        });
+    }
 }
 
 #[test]

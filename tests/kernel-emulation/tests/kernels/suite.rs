@@ -7,12 +7,12 @@ use crossover_kernel_emulation::compile::common_kernels;
 use crossover_kernel_emulation::scenario::{Scenario, Verdict};
 use crossover_tests::data::{Rng, Values};
 
-use crate::call::{Call, Way, add_back_to_back};
+use crate::call::{Call, Way, add_back_to_back, piece};
 use crate::common::image;
 use crate::group::{Group, ROOM, Setup};
 
 /// What serves which collective.
-pub(crate) const KINDS: [(Op, Way); 16] = [
+pub(crate) const KINDS: [(Op, Way); 20] = [
     (Op::AllReduce, Way::OneShotPull),
     (Op::AllReduce, Way::OneShotPullRow),
     (Op::AllReduce, Way::OneShotPush),
@@ -21,13 +21,17 @@ pub(crate) const KINDS: [(Op, Way); 16] = [
     (Op::AllReduce, Way::TwoShotPush),
     (Op::AllReduce, Way::Lamport),
     (Op::AllGather, Way::Pull),
+    (Op::AllGather, Way::PullRow),
     (Op::AllGather, Way::Push),
     (Op::AllGather, Way::Lamport),
     (Op::ReduceScatter, Way::Pull),
+    (Op::ReduceScatter, Way::PullRow),
     (Op::ReduceScatter, Way::Push),
     (Op::Broadcast, Way::Pull),
+    (Op::Broadcast, Way::PullRow),
     (Op::Broadcast, Way::Push),
     (Op::AllToAll, Way::Pull),
+    (Op::AllToAll, Way::PullRow),
     (Op::AllToAll, Way::Push),
 ];
 
@@ -44,12 +48,13 @@ pub(crate) fn draw(kind: (Op, Way), world: usize, early: bool, rng: &mut Rng) ->
         0 => ReduceOp::ALL[rng.below(5) as usize],
         _ => ReduceOp::Sum,
     };
-    // Many sizes are odd, some fill the room to the last byte.
+    // Many sizes are odd, some fill the room to the last byte or take several pieces.
     let room = match way {
         Way::Push | Way::OneShotPush | Way::TwoShotPush => ROOM.push,
         Way::Lamport => ROOM.lamport,
         _ if matches!(op, Op::AllReduce) => ROOM.push,
-        _ => ROOM.stage / world as u64 - 16,
+        // Several pieces.
+        _ => piece(op, world) * 5 / 2,
     };
     let most = room as usize / dtype.size();
     let count = match rng.below(8) {
@@ -58,8 +63,8 @@ pub(crate) fn draw(kind: (Op, Way), world: usize, early: bool, rng: &mut Rng) ->
         2..=4 => 1 + rng.below(most as u64) as usize,
         _ => 1 + rng.below(40) as usize,
     };
-    // A kernel that reads inputs where they are does not write there.
-    let row = matches!(way, Way::OneShotPullRow);
+    // A kernel that reads inputs where they are does not write there; of those in place these two would.
+    let row = way.reads_row() && (way == Way::OneShotPullRow || op == Op::AllToAll);
     Call {
         op,
         way,
@@ -179,13 +184,17 @@ suite! {
     two_shot_push: AllReduce TwoShotPush,
     lamport: AllReduce Lamport,
     all_gather_pull: AllGather Pull,
+    all_gather_pull_where_inputs_are: AllGather PullRow,
     all_gather_push: AllGather Push,
     all_gather_lamport: AllGather Lamport,
     reduce_scatter_pull: ReduceScatter Pull,
+    reduce_scatter_pull_where_inputs_are: ReduceScatter PullRow,
     reduce_scatter_push: ReduceScatter Push,
     broadcast_pull: Broadcast Pull,
+    broadcast_pull_where_inputs_are: Broadcast PullRow,
     broadcast_push: Broadcast Push,
     all_to_all_pull: AllToAll Pull,
+    all_to_all_pull_where_inputs_are: AllToAll PullRow,
     all_to_all_push: AllToAll Push,
 }
 
