@@ -40,7 +40,9 @@ enum Task {
     Mpi,
     /// Fetch NCCL and its header into target/toolchains, for the tests of nccl-sys
     Nccl,
-    /// Run every test; the model, MPICH and NCCL are fetched if they can be had
+    /// Fetch RCCL and its header into target/toolchains, for the tests of nccl-sys (635 MB)
+    Rccl,
+    /// Run every test; the model, MPICH, NCCL and RCCL's header are fetched if they can be had
     Test,
     /// Check the house rules that a program can check
     Tidy,
@@ -65,6 +67,7 @@ fn run() -> Result<()> {
         Task::Model => model::run(root),
         Task::Mpi => mpi::run(root),
         Task::Nccl => nccl::run(root),
+        Task::Rccl => nccl::rccl::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),
     }

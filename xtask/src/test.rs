@@ -7,8 +7,8 @@ use xshell::{Shell, cmd};
 
 use crate::{kernels, model, mpi, nccl};
 
-/// Fetches the example's model, a real MPI and a real NCCL and builds the kernels, where they can be had,
-/// and runs every test.
+/// Fetches the example's model, a real MPI, a real NCCL and RCCL's header, and builds the kernels, where
+/// they can be had, and runs every test.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(root);
@@ -18,6 +18,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     if let Err(why) = nccl::run(root) {
         crate::say(&format!("the tests of NCCL's header and library will be skipped: {why:#}"));
+    }
+    if let Err(why) = nccl::rccl::header(root) {
+        crate::say(&format!("the tests of RCCL's header will be skipped: {why:#}"));
     }
     if let Err(why) = mpi::run(root) {
         crate::say(&format!(

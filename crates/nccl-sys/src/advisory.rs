@@ -36,11 +36,27 @@ pub const ADVISORIES: &[Advisory] = &[
         source: "NVIDIA/nccl#1234",
     },
     Advisory {
+        library: Vendor::Rccl,
+        // ROCm 6.4.0's; 6.4.1's, which is mended, says the same version.
+        from: Version::new(2, 22, 3),
+        until: Version::new(2, 26, 6),
+        note: "as ROCm 6.4.0 has it, sums in graphs can be wrong unless RCCL_MSCCLPP_ENABLE is 0",
+        source: "ROCm/TheRock#7871",
+    },
+    Advisory {
         library: Vendor::Nccl,
         from: Version::new(2, 25, 1),
         until: Version::new(2, 27, 5),
         note: "large reductions of bf16 write far outside their buffers",
         source: "ggml-org/llama.cpp#24489",
+    },
+    Advisory {
+        library: Vendor::Rccl,
+        // The first for these devices (ROCm 7.0).
+        from: Version::new(2, 26, 6),
+        until: Version::new(2, 28, 3),
+        note: "collectives of small messages can hang on gfx950, whose LL protocol lacks a fence",
+        source: "RCCL's change log, 2.28.3",
     },
     Advisory {
         library: Vendor::Nccl,
@@ -90,8 +106,13 @@ mod tests {
         assert_eq!(sources(23007).len(), 3);
         assert!(sources(23102).is_empty());
         assert!(sources(2804).is_empty());
-        let of_rccl = advisories(Vendor::Rccl, Version::new(2, 25, 1));
-        assert_eq!(of_rccl.count(), 0, "RCCL has its own faults");
+        let of_rccl = |minor, patch| {
+            let version = Version::new(2, minor, patch);
+            advisories(Vendor::Rccl, version).map(|it| it.source).collect::<Vec<_>>()
+        };
+        assert_eq!(of_rccl(25, 1), ["ROCm/TheRock#7871"], "RCCL has its own faults");
+        assert_eq!(of_rccl(27, 7), ["RCCL's change log, 2.28.3"]);
+        assert!(of_rccl(21, 5).is_empty() && of_rccl(28, 3).is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Layouts, numbers and signatures against the header of the pinned NCCL (`cargo xtask nccl`): C
-//! programs say what the header says.
+//! Layouts, numbers and signatures against the headers of the pinned NCCL (`cargo xtask nccl`) and
+//! RCCL (`cargo xtask rccl`): C programs say what a header says. RCCL's is of an older line: what it
+//! has not yet is listed here, so that a header that gains it is noticed.
 
 #![allow(clippy::print_stderr, reason = "says why a test skips")]
 
@@ -13,12 +14,52 @@ use std::process::Command;
 use crate::layout::*;
 use crate::table::{Calls, Optional};
 
-/// What the header needs of CUDA, which it includes: all are handles.
-const CUDA: &str =
-    "typedef struct CUstream_st *cudaStream_t; typedef struct CUevent_st *cudaEvent_t;";
+/// A line of the tables: the symbol, what it takes, what it returns.
+type Signature = (&'static str, &'static [&'static str], &'static str);
+
+/// What RCCL's pinned header has not: later releases do, as NCCL's.
+const NOT_OF_RCCL: &[&str] = &[
+    "ncclCollConfig_t",
+    "ncclTimeout",
+    "ncclNvlsHostModeDisable",
+    "NCCL_WIN_REQUIRED_ALIGNMENT",
+    "NCCL_CTA_POLICY_ZERO",
+    "nChannelsPerNetPeer",
+    "nvlinkCentricSched",
+    "graphUsageMode",
+    "numRmaCtx",
+    "maxP2pPeers",
+    "graphStreamOrdering",
+    "launchOrderImplicit",
+    "numRmaSig",
+    "rmaEagerInit",
+    "hostCftMode",
+    "nvlsHostMode",
+];
 
 #[test]
-fn numbers_and_layouts_are_those_of_the_header() {
+fn numbers_and_layouts_are_those_of_nccls_header() {
+    let Some(header) = Header::nccl() else { return };
+    header.says(&numbers());
+}
+
+#[test]
+fn numbers_and_layouts_are_those_of_rccls_header() {
+    let Some(header) = Header::rccl() else { return };
+    let mut ours = numbers();
+    ours.retain(|name, _| !NOT_OF_RCCL.iter().any(|lacking| name.contains(lacking)));
+    // It ends where ours of 2.27 does.
+    let config = Config::new().nvls_ctas(1);
+    assert_eq!(config.since().minor(), 27);
+    ours.insert("sizeof(ncclConfig_t)", config.size as i64);
+    header.says(&ours);
+    for lacking in NOT_OF_RCCL {
+        assert!(!header.text().contains(lacking), "RCCL's header has {lacking}: compare it too");
+    }
+}
+
+/// What a C program says of each expression, if ours is the header's.
+fn numbers() -> BTreeMap<&'static str, i64> {
     let config = size_of::<Config>();
     let mut ours = BTreeMap::from([
         ("sizeof(ncclUniqueId)", size_of::<UniqueId>() as i64),
@@ -98,43 +139,27 @@ fn numbers_and_layouts_are_those_of_the_header() {
         alg_selection "algSelection", force_alg_selection "forceAlgSelection",
         cta_policy "CTAPolicy", user_profiler_tag "userProfilerTag",
     }
-    let says: String = ours.keys().fold(String::new(), |mut text, name| {
-        let _ = writeln!(text, "printf(\"%lld\\n\", (long long)({name}));");
-        text
-    });
-    let program = format!("{INCLUDES}int main(void) {{ {says} return 0; }}");
-    let Some(said) = Header::find().and_then(|header| header.run(&program)) else { return };
-    assert_eq!(said.lines().count(), ours.len());
-    for ((name, value), theirs) in ours.iter().zip(said.lines()) {
-        assert_eq!(value.to_string(), theirs, "{name}");
-    }
+    ours
 }
 
 #[test]
 fn what_is_left_to_the_library_is_what_the_header_leaves_to_it() {
     // Both begin with size, magic and version, of which only magic is to be equal.
-    let program = format!(
-        "{INCLUDES}
-        static void say(const void *bytes, size_t until) {{
+    let Some(header) = Header::nccl() else { return };
+    let program = "static void say(const void *bytes, size_t until) {
           for (size_t at = 16; at < until; ++at) printf(\"%02x\", ((const unsigned char *)bytes)[at]);
           printf(\"\\n\");
-        }}
-        int main(void) {{
+        }
+        int main(void) {
           ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
           ncclCollConfig_t coll = NCCL_COLLCONFIG_INITIALIZER;
           printf(\"%u %u\\n\", config.magic, coll.magic);
           say(&config, offsetof(ncclConfig_t, nvlsHostMode) + sizeof(int));
           say(&coll, offsetof(ncclCollConfig_t, launchCompletionEvent));
           return 0;
-        }}"
-    );
-    let Some(said) = Header::find().and_then(|header| header.run(&program)) else { return };
+        }";
+    let Some(said) = header.run(program) else { return };
     let (config, coll) = (Config::new(), CollConfig::new());
-    let hex = |from: *const u8, until: usize| -> String {
-        // SAFETY: the structures are longer, and have no padding before `until`.
-        let bytes = unsafe { std::slice::from_raw_parts(from, until) };
-        bytes[16..].iter().map(|byte| format!("{byte:02x}")).collect()
-    };
     let until = offset_of!(Config, nvls_host_mode) + size_of::<i32>();
     let ours = format!(
         "{} {}\n{}\n{}\n",
@@ -147,23 +172,59 @@ fn what_is_left_to_the_library_is_what_the_header_leaves_to_it() {
 }
 
 #[test]
-fn signatures_are_those_of_the_header() {
-    let mut program = INCLUDES.to_owned();
-    for (symbol, takes, returns) in Calls::SIGNATURES.iter().chain(Optional::SIGNATURES) {
-        let takes = match takes {
-            [] => "void".to_owned(),
-            _ => takes.iter().map(|it| c_type(it)).collect::<Vec<_>>().join(", "),
-        };
-        let returns = c_type(returns);
-        let _ = writeln!(
-            program,
-            "_Static_assert(__builtin_types_compatible_p(__typeof__(&{symbol}), \
-             {returns} (*)({takes})), \"{symbol}\");"
-        );
+fn what_is_left_to_rccl_is_what_its_header_leaves_to_it() {
+    let Some(header) = Header::rccl() else { return };
+    let program = "int main(void) {
+          ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+          printf(\"%u \", config.magic);
+          for (size_t at = 16; at < sizeof config; ++at)
+            printf(\"%02x\", ((const unsigned char *)&config)[at]);
+          return 0;
+        }";
+    let Some(said) = header.run(program) else { return };
+    let config = Config::new().nvls_ctas(UNDEFINED);
+    let ours = format!("{} {}", config.magic, hex((&raw const config).cast(), config.size));
+    assert_eq!(ours, said);
+}
+
+/// What a configuration holds behind what states its size and version.
+fn hex(from: *const u8, until: usize) -> String {
+    // SAFETY: the structures are longer, and have no padding before `until`.
+    let bytes = unsafe { std::slice::from_raw_parts(from, until) };
+    bytes[16..].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn signatures_are_those_of_the_headers() {
+    for header in [Header::nccl(), Header::rccl()].into_iter().flatten() {
+        let lacks = |symbol: &str| !header.text().contains(&format!(" {symbol}("));
+        let table = Calls::SIGNATURES.iter().chain(Optional::SIGNATURES);
+        let (lacking, had): (Vec<&Signature>, Vec<&Signature>) =
+            table.partition(|(symbol, ..)| lacks(symbol));
+        let lacking: Vec<_> = lacking.iter().map(|(symbol, ..)| *symbol).collect();
+        assert_eq!(lacking, header.lacks, "{}", header.include.display());
+        header.declares(&had);
     }
-    program.push_str("int main(void) { return 0; }");
-    if let Some(header) = Header::find() {
-        assert!(header.run(&program).is_some_and(|said| said.is_empty()));
+}
+
+impl Header {
+    /// Judged by the compiler.
+    fn declares(&self, table: &[&Signature]) {
+        let mut program = String::new();
+        for (symbol, takes, returns) in table {
+            let takes = match takes {
+                [] => "void".to_owned(),
+                _ => takes.iter().map(|it| c_type(it)).collect::<Vec<_>>().join(", "),
+            };
+            let returns = c_type(returns);
+            let _ = writeln!(
+                program,
+                "_Static_assert(__builtin_types_compatible_p(__typeof__(&{symbol}), \
+             {returns} (*)({takes})), \"{symbol}\");"
+            );
+        }
+        program.push_str("int main(void) { return 0; }");
+        assert!(self.run(&program).is_none_or(|said| said.is_empty()));
     }
 }
 
@@ -194,33 +255,90 @@ fn c_type(ours: &str) -> String {
     theirs.to_owned()
 }
 
-const INCLUDES: &str = "#include <stddef.h>\n#include <stdio.h>\n#include <nccl.h>\n";
-
-/// The pinned header.
-struct Header(PathBuf);
+/// A pinned header, and what a program needs before it.
+struct Header {
+    /// The folder.
+    include: PathBuf,
+    /// Within it.
+    name: &'static str,
+    /// What it includes of the vendor's, each with what it needs of it: all are handles.
+    stubs: &'static [(&'static str, &'static str)],
+    /// Functions of the tables that it does not have.
+    lacks: &'static [&'static str],
+}
 
 impl Header {
-    /// It, if it was fetched.
-    fn find() -> Option<Self> {
+    /// NCCL's, if it was fetched.
+    fn nccl() -> Option<Self> {
+        const CUDA: &str =
+            "typedef struct CUstream_st *cudaStream_t; typedef struct CUevent_st *cudaEvent_t;";
+        let stubs = &[("cuda_runtime.h", CUDA), ("cuda_fp16.h", ""), ("cuda_bf16.h", "")] as &[_];
+        Self::fetched(
+            "nccl-2.32.3",
+            Self { include: PathBuf::new(), name: "nccl.h", stubs, lacks: &[] },
+        )
+    }
+
+    /// RCCL's, if it was fetched.
+    fn rccl() -> Option<Self> {
+        const HIP: &str =
+            "typedef struct ihipStream_t *hipStream_t;\n#define cudaStream_t hipStream_t";
+        let stubs = &[("hip/hip_runtime.h", HIP), ("hip/hip_fp16.h", "")] as &[_];
+        let lacks = &[
+            "ncclAllReduceConfig",
+            "ncclAllGatherConfig",
+            "ncclReduceScatterConfig",
+            "ncclBroadcastConfig",
+        ];
+        Self::fetched(
+            "rccl-2.27.7",
+            Self { include: PathBuf::new(), name: "rccl/rccl.h", stubs, lacks },
+        )
+    }
+
+    fn fetched(folder: &str, header: Self) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let include = root.join("target/toolchains/nccl-2.32.3/include");
-        if !include.join("nccl.h").exists() {
-            eprintln!("skipped: no header of NCCL (cargo xtask nccl fetches it)");
+        let include = root.join("target/toolchains").join(folder).join("include");
+        if !include.join(header.name).exists() {
+            let task = &folder[..4];
+            eprintln!("skipped: no header of {folder} (cargo xtask {task} fetches it)");
             return None;
         }
-        Some(Self(include))
+        Some(Self { include, ..header })
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.include.join(self.name)).unwrap()
+    }
+
+    /// Every expression has the value.
+    fn says(&self, ours: &BTreeMap<&str, i64>) {
+        let says: String = ours.keys().fold(String::new(), |mut text, name| {
+            let _ = writeln!(text, "printf(\"%lld\\n\", (long long)({name}));");
+            text
+        });
+        let program = format!("int main(void) {{ {says} return 0; }}");
+        let Some(said) = self.run(&program) else { return };
+        assert_eq!(said.lines().count(), ours.len());
+        for ((name, value), theirs) in ours.iter().zip(said.lines()) {
+            assert_eq!(value.to_string(), theirs, "{name}");
+        }
     }
 
     /// What a C program prints that includes it.
     fn run(&self, program: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for stub in ["cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h"] {
-            fs::write(at(stub), if stub == "cuda_runtime.h" { CUDA } else { "" }).unwrap();
+        for (stub, text) in self.stubs {
+            fs::create_dir_all(at(stub).parent().unwrap()).unwrap();
+            fs::write(at(stub), text).unwrap();
         }
-        fs::write(at("say.c"), program).unwrap();
+        let includes =
+            format!("#include <stddef.h>\n#include <stdio.h>\n#include <{}>\n", self.name);
+        fs::write(at("say.c"), includes + program).unwrap();
         let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Werror", "-I"]).arg(folder.path()).arg("-I").arg(&self.0);
+        cc.args(["-std=gnu11", "-Wall", "-Werror", "-I"]).arg(folder.path());
+        cc.arg("-I").arg(&self.include);
         let built = match cc.arg("-o").arg(at("say")).arg(at("say.c")).output() {
             Ok(built) => built,
             Err(why) => {

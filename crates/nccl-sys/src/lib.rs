@@ -12,13 +12,20 @@
 //! ```
 //!
 //! Names are NCCL's without their prefix. Layouts and numbers are in [`layout`]. Tests hold them, and
-//! every signature, to the header of NCCL 2.32.3, and load the library that comes with it
-//! (`cargo xtask nccl` fetches both); it answers some calls without a device.
+//! every signature, to the headers of NCCL 2.32.3 and of RCCL 2.27.7 (ROCm 7.2.4), and load both
+//! libraries (`cargo xtask nccl` and `cargo xtask rccl` fetch them), which answer some calls without a
+//! device.
 //!
 //! Other releases were compared once, by compiling the same statements: NCCL's headers of thirteen
 //! releases from 2.14.3 to 2.31.2, and RCCL's of 2.18.6 (ROCm 6.1), 2.20.5 (6.2) and 2.21.5 (6.3).
 //! They agree as far as each has what is bound here. RCCL's header of the 2.30 line was only read.
-//! RCCL itself has never been loaded or run by this project.
+//!
+//! What RCCL 2.27.7 is seen to do where there is no device of AMD's: it loads, has every function but
+//! those that take a [`layout::CollConfig`], and says its version. Unlike NCCL it makes no unique id
+//! then; that, a communicator, memory and a window all return
+//! [`UNHANDLED_CUDA_ERROR`](layout::Status::UNHANDLED_CUDA_ERROR), and it prints a line on standard
+//! output for each. A collective of no communicator, which NCCL refuses, ends the process: nobody here
+//! calls one. No collective of RCCL's has been run by this project.
 //!
 //! This crate reads no environment: a path that a variable names is handed to [`Library::load`] by
 //! whoever reads settings.

@@ -63,7 +63,9 @@ pub enum Float8 {
     /// They are those of the OCP standard.
     Standard,
     /// The device decides what their bits mean: on gfx94x they have no infinities, no negative zero
-    /// and another bias. So a reduction is right for those who mean the same; copies are right.
+    /// and another bias. So a reduction is right for those who mean the same; copies are right. (In
+    /// RCCL 2.27.7 the kernels for gfx942 alone are of `__hip_fp8_e4m3_fnuz` and its like, those for
+    /// gfx90a, gfx950 and gfx12 of the standard's types.)
     ByDevice,
 }
 

@@ -147,8 +147,8 @@ required! {
 }
 
 optional! {
-    /// What only some releases have: the first of NCCL is said. RCCL follows NCCL's numbers, and has
-    /// none of the calls that take a [`CollConfig`] as of 2.30.
+    /// What only some releases have: the first of NCCL is said. RCCL follows NCCL's numbers: 2.27.7
+    /// has all but the calls that take a [`CollConfig`].
     pub struct Optional {
         /// What the calling thread was last warned of; of one communicator, or of any if null.
         /// Since 2.13.

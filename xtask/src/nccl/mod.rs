@@ -1,5 +1,7 @@
 //! `cargo xtask nccl`: a real NCCL with its header, which the tests of nccl-sys hold themselves to.
 
+pub(crate) mod rccl;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

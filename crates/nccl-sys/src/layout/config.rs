@@ -15,7 +15,7 @@ pub const UNDEFINED: c_int = c_int::MIN;
 const MAGIC: c_uint = 0xcafe_beef;
 
 /// `ncclConfig_t`: how a communicator behaves, up to the fields of 2.32. RCCL's ends earlier and is
-/// the same as far as it goes (2.18's in RCCL 2.21, 2.30.3's in RCCL 2.30).
+/// the same as far as it goes (2.18's in RCCL 2.21, 2.27's in RCCL 2.27, 2.30.3's in RCCL 2.30).
 ///
 /// Fields are set through methods, which also state the layout that has them.
 #[repr(C)]
@@ -77,7 +77,7 @@ pub struct Config {
 
 /// `ncclCollConfig_t`: how one call runs, in the layout of 2.31, which 2.32 only adds to. Every rank
 /// gives the same; the library checks it in the rank alone. It is read before the call returns.
-/// RCCL has none.
+/// By its change log, RCCL has it from 2.31.2 on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CollConfig {
