@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::job::{engines, together};
+use super::job::{engines, together, wired};
 
 /// One rank does something else; all end with a mismatch, and the dump is about `ranks`.
 #[track_caller]
@@ -75,6 +75,17 @@ fn of_two_ranks_both_are_named() {
     let verdict = differs(2, "rank=1,step=6,at=attn,size", "size_mismatch", &[0, 1]);
     let sentence = verdict["sentence"].as_str().unwrap_or_default();
     assert!(sentence.contains("neither side is a majority"), "{verdict:#}");
+}
+
+#[test]
+fn what_the_watchdog_finds_first_is_no_other_end_than_what_a_call_finds() {
+    // Two ranks wait inside their backend before it has told anybody anything, the third for them: what
+    // differs is seen in rings alone, by whichever watchdog looks first.
+    let faults =
+        "rank=0,step=5,at=wire,hang rank=1,step=5,at=wire,hang rank=1,step=2,at=logits,size";
+    let ended = wired(3, faults).run();
+    ended.codes(1, &[]).say(&["call 5: ranks made different calls", "size mismatch"], &[]);
+    ended.odd("size_mismatch", 1);
 }
 
 #[test]

@@ -33,6 +33,9 @@ pub enum CommitError {
         /// Which ranks, how many calls, the first that differs.
         what: String,
     },
+    /// The group ended before the capture did.
+    #[error(transparent)]
+    Ended(EnqueueError),
     /// A rank could not exchange what it registered. The same sentence on every rank.
     #[error(transparent)]
     Failed(#[from] StepFailed),
@@ -46,7 +49,11 @@ pub enum CommitError {
 impl CommitError {
     /// Is the cause a peer that is gone or late?
     pub fn is_loss(&self) -> bool {
-        matches!(self, Self::ControlPlane(_))
+        match self {
+            Self::ControlPlane(_) => true,
+            Self::Ended(e) => e.is_loss(),
+            _ => false,
+        }
     }
 }
 
@@ -129,13 +136,20 @@ impl Communicator {
         // say so.
         let _ = inner.usable().and_then(|()| self.begin(&mut inner, entry));
         let committed = self.commit_all(&mut inner, boot, &captured.0);
+        let committed = committed.map_err(|e| self.ended_by(&mut inner, e));
         if committed.is_ok() {
             self.done();
         }
         if let Err(e) = &committed
             && matches!(inner.state, State::Open)
         {
-            self.poison(&mut inner, EnqueueError::Uncommitted { why: e.to_string() });
+            self.poison(
+                &mut inner,
+                match e {
+                    CommitError::Ended(e) => e.clone(),
+                    e => EnqueueError::Uncommitted { why: e.to_string() },
+                },
+            );
         }
         committed
     }
@@ -182,6 +196,17 @@ impl Communicator {
             }
         }
         Ok(())
+    }
+
+    /// A peer that does not come to a commit has a reason that backends may know by now.
+    fn ended_by(&self, inner: &mut Inner, error: CommitError) -> CommitError {
+        let CommitError::ControlPlane(lost) = error else { return error };
+        let seq = inner.seq;
+        let ended = inner.sessions.iter_mut().flatten().find_map(|s| s.check(seq).err());
+        match ended {
+            Some(e) => CommitError::Ended(self.aborts.cause_of(e)),
+            None => CommitError::ControlPlane(lost),
+        }
     }
 
     /// Everywhere or nowhere.

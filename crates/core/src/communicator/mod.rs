@@ -3,13 +3,14 @@
 mod captures;
 mod checking;
 mod copying;
+mod ends;
 mod recording;
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::ablation::{Guarantee, is_off};
-use crate::backend::{Abort, EnqueueError, Session, Watch};
+use crate::backend::{EnqueueError, Session, Watch};
 use crate::bootstrap::Bootstrap;
 use crate::call::{CallBuffers, CallKind, CallSig, Mode, Ops, Split};
 use crate::counters::{Count, Counters};
@@ -26,6 +27,8 @@ use captures::Captured;
 pub use captures::CommitError;
 pub use copying::Copier;
 use copying::Copying;
+pub use ends::AbortHandle;
+use ends::AbortIfPanicking;
 
 /// A group's communicator on one rank.
 ///
@@ -94,22 +97,6 @@ enum State {
     /// A call failed: peers may be anywhere.
     Poisoned(EnqueueError),
     Closed,
-}
-
-/// Ends every wait of a group, on every rank that can be reached, from any thread.
-#[derive(Clone)]
-pub struct AbortHandle {
-    sessions: Arc<[Arc<dyn Abort>]>,
-}
-
-impl AbortHandle {
-    /// Aborts the group. Idempotent; never blocks. Calls that wait, and all later ones, fail with
-    /// this rank and reason.
-    pub fn abort(&self, reason: &str) {
-        for session in self.sessions.iter() {
-            session.abort(reason);
-        }
-    }
 }
 
 /// A call could not be run.
@@ -184,7 +171,7 @@ impl Communicator {
             rank,
             counters: Counters::new(formed.plan.offers()),
             told,
-            aborts: AbortHandle { sessions: open().map(|s| s.abort_handle()).collect() },
+            aborts: AbortHandle::new(open().map(|s| s.abort_handle()).collect()),
             watches: open().filter_map(|s| s.watch()).collect(),
             copying: Copying::of(&formed.facts),
             settings: settings.backends.clone(),
@@ -317,6 +304,7 @@ impl Communicator {
     /// A call failed: the group is no longer usable, here or anywhere.
     #[cold]
     fn poison(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
+        let error = self.aborts.cause_of(error);
         inner.state = State::Poisoned(error.clone());
         self.aborts.abort(&error.to_string());
         if let Some(recorder) = &self.recorder {
@@ -374,7 +362,7 @@ impl Communicator {
         let open = open && first_error.is_none();
         for mut session in std::mem::take(&mut inner.sessions).into_iter().flatten() {
             if open && let Err(e) = session.close(seq) {
-                first_error.get_or_insert(e);
+                first_error.get_or_insert(self.aborts.cause_of(e));
             }
         }
         if let Some(recorder) = self.recorder.as_ref().filter(|_| open) {
@@ -432,27 +420,6 @@ impl Communicator {
             false => reasons.join("; "),
         };
         CallError::NothingEligible { call: in_words(call), why }
-    }
-}
-
-/// A session that panics will not come again: its peers must not wait for it.
-struct AbortIfPanicking<'a> {
-    aborts: &'a AbortHandle,
-    /// The caller does already: its own business.
-    before: bool,
-}
-
-impl<'a> AbortIfPanicking<'a> {
-    fn new(aborts: &'a AbortHandle) -> Self {
-        AbortIfPanicking { aborts, before: std::thread::panicking() }
-    }
-}
-
-impl Drop for AbortIfPanicking<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() && !self.before {
-            self.aborts.abort("a backend panicked");
-        }
     }
 }
 

@@ -250,18 +250,36 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding
         dump::report(&group.recorder, &others(group), || images.clone(), "the watchdog")
     };
     let said: Vec<_> = ended().filter_map(dumped).collect();
-    for group in ended() {
-        let on_hang = group.recorder.options().on_hang;
-        if on_hang != OnHang::Log {
-            group.recorder.end_with(error(verdict, finding.age));
-        }
-        if on_hang == OnHang::Abort {
-            group.aborts.abort(&format!("the watchdog: {}", verdict.sentence));
-        }
-    }
+    end(ended().collect(), &images, &error(verdict, finding.age));
     // Last: a log that nobody reads may keep whoever writes into it.
     said.iter().for_each(dump::Said::log);
     true
+}
+
+/// Does to these groups what was set.
+fn end(mut groups: Vec<&Group>, images: &[Image], error: &EnqueueError) {
+    groups.retain(|group| group.recorder.options().on_hang != OnHang::Log);
+    for group in &groups {
+        group.recorder.end_with(error.clone());
+        if group.recorder.options().on_hang == OnHang::Abort {
+            group.aborts.end_with(error.clone());
+        }
+    }
+    // A process whose call comes back may end at once: where it waits itself comes last, so that peers
+    // learn of the rest why, and not that it is gone.
+    groups.sort_by_key(|group| is_in_a_call(group, images));
+    for group in groups {
+        if group.recorder.options().on_hang == OnHang::Abort {
+            group.aborts.abort(&error.to_string());
+        }
+    }
+}
+
+/// Was this rank in a call of this group?
+fn is_in_a_call(group: &Group, images: &[Image]) -> bool {
+    let own = group.recorder.ring().about();
+    let is_own = |image: &&Image| (image.about.group, image.about.rank) == (own.group, own.rank);
+    images.iter().find(is_own).is_some_and(|i| i.progress.finished < i.progress.issued)
 }
 
 /// Is anybody in a call of this group, or ahead of others? Of groups that form a circle somebody is.
