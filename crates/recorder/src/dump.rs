@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::about::About;
 use crate::analyse::analyse;
@@ -24,8 +24,11 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// How long a process that ends waits for a dump that another thread of it writes.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
-/// Dumps that are kept in the folder that nobody chose.
+/// Dumps that are kept in the folder that nobody chose, and those of the last failure, however many.
 const KEPT: usize = 16;
+/// Groups of one job that fail within this time fail of the same: the first that ends takes its processes
+/// along, and a watchdog's second look is less than a second after the first.
+const ONE_FAILURE: Duration = Duration::from_secs(60);
 
 /// Says what is the matter, once a rank, and writes the dump, once a node. `beside` are other groups of
 /// this process, whose rings are among the images.
@@ -190,12 +193,35 @@ fn remove_oldest(root: &Path) {
         let is_dump = entry.file_name().to_string_lossy().starts_with(PREFIX);
         is_dump.then(|| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).flatten()
     });
-    let mut dumps: Vec<_> = dumps.collect();
-    dumps.sort();
-    let surplus = dumps.len().saturating_sub(KEPT);
-    for (_, path) in &dumps[..surplus] {
+    for path in surplus(dumps.collect()) {
         let _ = fs::remove_dir_all(path);
     }
+}
+
+/// Those of dumps, with the times of their ends, that are not to be kept. Groups of one failure stay or go
+/// together: what ended one may be told by another.
+fn surplus(mut dumps: Vec<(SystemTime, PathBuf)>) -> Vec<PathBuf> {
+    dumps.sort();
+    let (mut kept, mut is_full) = (0, false);
+    let mut gone = Vec::new();
+    while let Some((last, path)) = dumps.last().cloned() {
+        let is_same = |(at, other): &mut (SystemTime, PathBuf)| {
+            job(other) == job(&path) && last.duration_since(*at).is_ok_and(|t| t <= ONE_FAILURE)
+        };
+        let failure: Vec<PathBuf> = dumps.extract_if(.., is_same).map(|(_, path)| path).collect();
+        is_full |= kept > 0 && kept + failure.len() > KEPT;
+        match is_full {
+            true => gone.extend(failure),
+            false => kept += failure.len(),
+        }
+    }
+    gone
+}
+
+/// The job of a dump, as it is in its name.
+fn job(dump: &Path) -> Option<String> {
+    let name = dump.file_name()?.to_string_lossy().into_owned();
+    name.strip_prefix(PREFIX)?.split('.').next().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -209,5 +235,28 @@ mod tests {
         assert_eq!(names(&["n"; 4]), [plain; 4]);
         let spread = [0, 1, 0, 1].map(|first| format!("{plain}.node-of-{first}"));
         assert_eq!(names(&["n", "m", "n", "m"]), spread);
+    }
+    #[test]
+    fn dumps_of_one_failure_stay_or_go_together() {
+        let at = |job: &str, seconds: u64, n: usize| {
+            let dump = |nth| PathBuf::from(format!("/d/crossover.{job}.tp.{nth:016x}-{seconds}"));
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(100_000 + seconds);
+            (0..n).map(|nth| (time, dump(nth))).collect::<Vec<_>>()
+        };
+        let gone = |dumps: &[Vec<(SystemTime, PathBuf)>]| {
+            let mut gone = surplus(dumps.concat());
+            gone.sort();
+            gone
+        };
+        let paths = |dumps: Vec<(SystemTime, PathBuf)>| {
+            dumps.into_iter().map(|(_, path)| path).collect::<Vec<_>>()
+        };
+        assert!(gone(&[at("j", 0, 10), at("j", 30, 12), at("j", 60, 20)]).is_empty());
+        assert!(gone(&[at("j", 0, 8), at("k", 1, 8)]).is_empty());
+        // Of the same name, but of an earlier failure.
+        assert_eq!(gone(&[at("j", 0, 1), at("j", 61, 20)]), paths(at("j", 0, 1)));
+        // Ten and five are kept; two would be one too many, and what is older goes as well.
+        let dumps = [at("l", 0, 1), at("k", 100, 2), at("k", 500, 5), at("j", 510, 10)];
+        assert_eq!(gone(&dumps), [paths(at("k", 100, 2)), paths(at("l", 0, 1))].concat());
     }
 }

@@ -67,6 +67,26 @@ mod tests {
         assert!(in_the_way.contains("no dump could be written"), "{in_the_way}");
     }
 
+    #[test]
+    fn of_a_job_of_many_groups_each_has_its_dump() {
+        let _alone = FORKING.lock().expect("no such test panics");
+        let place = tempfile::TempDir::new().expect("a folder");
+        let rings = place.path().join("rings");
+        std::fs::create_dir(&rings).expect("a folder");
+        let groups = 20;
+        for group in 0..groups {
+            let about = About { group, ..About::sample(0, &["n", "n"]) };
+            drop(Ring::make(Some(&rings), about).expect("memory"));
+        }
+        let told = after("j", &rings, &Dumps::Temporary(place.path().to_owned()));
+        assert_eq!(told.len(), groups as usize, "{told:?}");
+        for group in 0..groups {
+            let name = format!("crossover.j.tp.{group:016x}");
+            let dump = dump::own_dumps(place.path()).join(name);
+            assert!(dump.join("timeline.html").exists(), "{}", dump.display());
+        }
+    }
+
     /// Rings as of a job whose ranks have been killed.
     fn leave_behind(folder: &Path) {
         for rank in 0..2 {
