@@ -186,6 +186,13 @@ bool Communicator::flush() {
 Status Communicator::finalize() {
   bool done = flush();
   if (done && failures.finalize_hangs) done = wait([] { return false; });
+  if (done && failures.finalize_is_held) {
+    done = wait([this] {
+      Failures now;
+      std::string why;
+      return read_failures(rank, &now, &why) && !now.finalize_is_held;
+    });
+  }
   return done && meet() ? SUCCESS : aborted_error();
 }
 

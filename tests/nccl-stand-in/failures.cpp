@@ -11,7 +11,7 @@ namespace {
 
 const std::map<std::string, bool Failures::*> SWITCHES = {
     {"init=hang", &Failures::init_hangs},         {"init=fail", &Failures::init_fails},
-    {"finalize=hang", &Failures::finalize_hangs}, {"window=fail", &Failures::window_fails},
+    {"finalize=hang", &Failures::finalize_hangs}, {"finalize=held", &Failures::finalize_is_held}, {"window=fail", &Failures::window_fails},
     {"abort=slow", &Failures::abort_is_slow},     {"abort=hang", &Failures::abort_hangs},
     {"window=null", &Failures::window_is_null},   {"memory=fail", &Failures::memory_fails},
     {"id=hang", &Failures::id_hangs},             {"query=slow", &Failures::query_is_slow},

@@ -7,6 +7,7 @@
 //   init=fail          ncclSystemError; the others wait for it
 //   id=hang            ncclGetUniqueId does not return (on every rank of the process)
 //   finalize=hang      it does not end
+//   finalize=held      it does not end while this clause stands, as if graphs with its calls were there
 //   query=slow         to ask for errors takes a while
 //   abort=slow         to abort takes half a second
 //   abort=hang         to abort does not end
@@ -38,6 +39,7 @@ struct Failures {
   bool init_fails = false;
   bool id_hangs = false;
   bool finalize_hangs = false;
+  bool finalize_is_held = false;
   bool query_is_slow = false;
   bool abort_is_slow = false;
   bool abort_hangs = false;

@@ -41,6 +41,8 @@ const OPEN: u8 = 0;
 const CLOSING: u8 = 1;
 const CLOSED: u8 = 2;
 const ABORTED: u8 = 3;
+/// Closing, and left to the library, which waits for graphs of the engine's to be gone.
+const LEFT: u8 = 4;
 /// How long an abort waits for a call to leave the library before it goes ahead. It then ends that
 /// call, which the library documents: most likely the call waits for a peer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -186,7 +188,8 @@ impl Comm {
 
     /// Ends what runs, here: kernels that wait come to an end. Once; it may take a while.
     pub(crate) fn abort(&self) {
-        if matches!(self.state.swap(ABORTED, AcqRel), ABORTED | CLOSED) {
+        let aborts = |state| matches!(state, OPEN | CLOSING).then_some(ABORTED);
+        if self.state.fetch_update(AcqRel, Acquire, aborts).is_err() {
             return;
         }
         let began = Instant::now();
@@ -210,13 +213,14 @@ impl Comm {
         let aborted = || Failed { call, text: "it was aborted meanwhile".to_owned() };
         let _inside = self.enter();
         // An abort may have come in first, and freed the communicator.
-        if self.state.load(Acquire) != CLOSING {
+        if !matches!(self.state.load(Acquire), CLOSING | LEFT) {
             return Err(aborted());
         }
         // SAFETY: the communicator is there: only this and an abort end it, and an abort that comes
         // now waits, or ends this call.
         let finalized = self.awaited(unsafe { (self.library.calls.comm_finalize)(self.raw.0) });
-        if self.state.compare_exchange(CLOSING, CLOSED, AcqRel, Acquire).is_err() {
+        let closes = |state| matches!(state, CLOSING | LEFT).then_some(CLOSED);
+        if self.state.fetch_update(AcqRel, Acquire, closes).is_err() {
             return Err(aborted());
         }
         if !finalized.is_success() {
@@ -232,6 +236,12 @@ impl Comm {
         }
     }
 
+    /// Leaves a close that has not ended to the thread that it is in: no abort ends it any more, and
+    /// no deadline. Has it not ended?
+    pub(crate) fn leave(&self) -> bool {
+        self.state.compare_exchange(CLOSING, LEFT, AcqRel, Acquire).is_ok()
+    }
+
     /// A status in the library's words, with what it says of it beside.
     pub(crate) fn words(&self, status: Status) -> String {
         words(&self.library, status)
@@ -242,7 +252,8 @@ impl Comm {
         let began = Instant::now();
         let mut status = begun;
         while status == Status::IN_PROGRESS {
-            if self.state.load(Acquire) == ABORTED || began.elapsed() > self.deadline {
+            let state = self.state.load(Acquire);
+            if state == ABORTED || (state != LEFT && began.elapsed() > self.deadline) {
                 return status;
             }
             thread::sleep(LOOK);

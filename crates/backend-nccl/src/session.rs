@@ -1,19 +1,24 @@
 //! The group on one rank: enqueues calls, ends waits, says goodbye.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crossover_core::agreement::StepError;
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
 
 use crate::aside::{Fared, within};
-use crate::board::Record;
+use crate::board::{Board, Record};
 use crate::calls::{Made, of_device};
 use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
 use crate::pins::Pins;
-use crate::watch::{Bell, Shared};
+use crate::watch::{Bell, PATIENCE, Shared};
+
+/// How long a communicator with captured calls may take to close before it is looked at whether that is
+/// for their graphs: longer than it takes where there are none.
+const GRAPHS: Duration = Duration::from_millis(300);
 
 /// Everything a rank needs for a call.
 pub(crate) struct NcclSession {
@@ -24,6 +29,8 @@ pub(crate) struct NcclSession {
     /// The digest of this rank's calls.
     pub(crate) history: u64,
     pub(crate) pins: Pins,
+    /// Was a call captured?
+    pub(crate) is_captured: bool,
     /// The process that formed the group: a child that was forked since has no part in it.
     pub(crate) process: u32,
 }
@@ -63,6 +70,7 @@ impl Session for NcclSession {
             let step = format!("nccl, {}", call.op);
             self.end(trouble.at(&step, seq), &step, seq)
         })?;
+        self.is_captured |= !eager;
         if eager {
             self.shared.behind.record(buffers.stream).map_err(|e| {
                 self.end(of_device(e, "record the end of the call", seq), "record", seq)
@@ -108,8 +116,11 @@ impl Session for NcclSession {
         if !shared.ends.is_well() {
             return Err(self.ended("close", seq));
         }
-        let closing = Arc::clone(&shared);
-        let closed = within(shared.deadline, "ncclCommFinalize", move || {
+        let (closing, began) = (Arc::clone(&shared), Instant::now());
+        // With a board ranks know of each other without the library.
+        let has_graphs = self.is_captured && shared.ends.board.is_some();
+        let patience = if has_graphs { GRAPHS.min(shared.deadline) } else { shared.deadline };
+        let mut closed = within(patience, "ncclCommFinalize", move || {
             let device = &closing.maker.device;
             device.make_current().map_err(StepError::new)?;
             let deregistered = closing.windows.as_ref().map(|w| w.deregister());
@@ -119,10 +130,21 @@ impl Session for NcclSession {
         });
         if let Some(board) = &shared.ends.board {
             board.close(rank);
+            if has_graphs && matches!(closed, Err(Fared::Late(_))) {
+                closed = self.leave_to_graphs(board, began);
+            }
         }
         let closed = closed.map_err(|fared| match fared {
             // Somebody ended the group meanwhile, and said why.
             _ if !shared.ends.is_well() => self.ended("close", seq),
+            Fared::Late(text) if self.is_captured && shared.ends.board.is_none() => {
+                let text = format!(
+                    "{text}: it waits for a peer, or for the end of graphs with calls of this group, \
+                     which must be destroyed before the group is closed"
+                );
+                let (step, call) = ("nccl, close".to_owned(), "closing the communicator");
+                self.end(EnqueueError::Vendor { step, seq, call, text }, "close", seq)
+            }
             Fared::Late(_) => {
                 let known = shared.ends.board.as_ref().map(|board| board.open());
                 let ranks = known.unwrap_or_else(|| shared.peers());
@@ -147,6 +169,23 @@ impl Session for NcclSession {
 }
 
 impl NcclSession {
+    /// The library frees a communicator once all graphs with calls of it are gone, which is up to the
+    /// engine: an engine may close its groups first. So once every rank has closed, the library is
+    /// left to wait for that by itself.
+    fn leave_to_graphs(&self, board: &Board, began: Instant) -> Result<(), Fared> {
+        let Shared { ends, comm, deadline, .. } = &*self.shared;
+        while !board.open().is_empty() {
+            if !ends.is_well() || began.elapsed() > *deadline {
+                return Err(Fared::Late("a peer has not closed".to_owned()));
+            }
+            thread::sleep(PATIENCE);
+        }
+        if comm.leave() {
+            tracing::info!("the communicator is freed once the graphs with its calls are gone");
+        }
+        Ok(())
+    }
+
     /// On one node: do the peers that are there make this call?
     fn compare(&mut self, record: &Record, seq: u64) -> Result<(), EnqueueError> {
         self.history = record.after(self.history);

@@ -434,7 +434,8 @@ fn begin(
     });
     let watch = watch::start(&shared).map_err(|e| StepError(format!("no thread: {e}")))?;
     let (stream, history, process) = (None, 0, std::process::id());
-    Ok(NcclSession { shared, watch: Some(watch), stream, history, pins, process })
+    let (watch, is_captured) = (Some(watch), false);
+    Ok(NcclSession { shared, watch, stream, history, pins, is_captured, process })
 }
 
 /// Random without a source of randomness: `RandomState` is seeded by the operating system.

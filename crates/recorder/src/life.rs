@@ -32,11 +32,27 @@ impl Process {
         let stat = parse(&text)?;
         Some(match stat.state {
             _ if stat.started != self.started => Life::Gone,
-            // The main thread alone has ended: others go on, and may be those that call.
-            'Z' if stat.threads > 1 => Life::Running,
-            'Z' | 'X' | 'x' => Life::Gone,
+            'X' | 'x' => Life::Gone,
+            _ if stat.is_ending && self.all_threads_end(&stat) => Life::Gone,
             'T' | 't' => Life::Stopped,
             _ => Life::Running,
+        })
+    }
+
+    /// Where the main thread ends: do all? A process that was killed holds its locks on while a driver
+    /// takes down what it had on a device, which takes tens of milliseconds and more, and makes no call
+    /// any more. One whose main thread alone has ended goes on.
+    fn all_threads_end(&self, main: &Stat) -> bool {
+        if main.threads <= 1 {
+            return true;
+        }
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else {
+            return true;
+        };
+        threads.flatten().all(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("stat"));
+            // One that cannot be read has ended since.
+            text.map_or(true, |text| parse(&text).is_none_or(|stat| stat.is_ending))
         })
     }
 }
@@ -65,15 +81,23 @@ struct Stat {
     state: char,
     threads: u64,
     started: u64,
+    /// Has this thread ended, or does it end: it exits, or was sent what nobody survives?
+    is_ending: bool,
 }
 
-/// Fields 3, 20 and 22 of proc_pid_stat(5); the name before them may hold anything.
+/// A bit of the flags of a thread that exits: Linux, include/linux/sched.h, `PF_EXITING`.
+const EXITING: u64 = 0x4;
+/// The bit of SIGKILL among a thread's pending signals.
+const KILLED: u64 = 1 << 8;
+
+/// Fields 3, 9, 20, 22 and 31 of proc_pid_stat(5); the name before them may hold anything.
 fn parse(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    let threads = fields.nth(16)?.parse().ok()?;
-    Some(Stat { state, threads, started: fields.nth(1)?.parse().ok()? })
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
+    let state = fields.first()?.chars().next()?;
+    let is_ending = state == 'Z' || number(9)? & EXITING != 0 || number(31)? & KILLED != 0;
+    Some(Stat { state, threads: number(20)?, started: number(22)?, is_ending })
 }
 
 /// Held by tests that fork, and by those that judge rings whose owner was this process: a child holds the
@@ -87,9 +111,47 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_does_not_shift_fields() {
-        let rest = "T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
-        let stat = parse(&format!("12 (a b) c) {rest}")).expect("read");
-        assert_eq!((stat.state, stat.threads, stat.started), ('T', 17, 777));
+        let of = |flags: u64, pending: u64| {
+            let rest = format!("4 5 6 7 8 {flags} 10 11 12 13 14 15 16 17 18 19 20 21 777");
+            let rest = format!("{rest} 23 24 25 26 27 28 29 30 {pending} 32 33");
+            parse(&format!("12 (a b) c) T {rest}")).expect("read")
+        };
+        let stat = of(0x40_0000, 0x1000);
+        assert_eq!((stat.state, stat.threads, stat.started), ('T', 20, 777));
+        assert!(!stat.is_ending);
+        assert!(of(0x40_0004, 0).is_ending && of(0, 0x100).is_ending);
+    }
+
+    #[test]
+    fn a_process_that_was_killed_is_gone_though_it_holds_its_lock_on() {
+        // Taking down so many pages takes tens of milliseconds, as taking down a device does.
+        let script = "import sys
+pages = b'x' * (1 << 28)
+print(flush=True)
+sys.stdin.read()";
+        let forking = FORKING.lock().expect("no such test panics");
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", script]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let spawned = command.spawn();
+        drop(forking);
+        let Ok(mut child) = spawned else {
+            use std::io::Write as _;
+            let why = "skipped: a process that takes long to end takes python3, which is not here";
+            let _ = writeln!(std::io::stderr(), "{why}");
+            return;
+        };
+        let mut line = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+            .expect("a line");
+        let path = format!("/proc/{}/stat", child.id());
+        let started =
+            parse(&std::fs::read_to_string(path).expect("a child")).expect("read").started;
+        let process = Process { pid: child.id(), started, ..Process::here() };
+        assert_eq!(process.look(), Some(Life::Running));
+        child.kill().expect("ours");
+        assert_eq!(process.look(), Some(Life::Gone), "it makes no call any more");
+        child.wait().expect("a child");
     }
 
     #[test]

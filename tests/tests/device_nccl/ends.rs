@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crossover_core::call::{CallBuffers, Op, ReduceOp};
+use crossover_core::bootstrap::Bootstrap;
+use crossover_core::call::{CallBuffers, Mode, Op, ReduceOp};
 use crossover_core::communicator::{CallError, Communicator};
+use crossover_device::error::DeviceError;
+use crossover_device::graph::Graph;
 use crossover_device::memory::Buffer;
 use crossover_device::stream::Stream;
 use crossover_tests::device::Stand;
@@ -39,13 +42,27 @@ impl Tensor {
 
     /// A sum in place.
     fn call(&self, comm: &Communicator) -> Result<(), CallError> {
+        self.call_in(Mode::Eager, comm)
+    }
+
+    fn call_in(&self, mode: Mode, comm: &Communicator) -> Result<(), CallError> {
         let mut call = comm.signature::<f32>(Op::AllReduce, 64);
-        call.reduce_op = ReduceOp::Sum;
+        (call.reduce_op, call.mode) = (ReduceOp::Sum, mode);
         let at = self.memory.address();
         let stream = self.stream.raw();
         let buffers = CallBuffers { input: at as *const u8, output: at as *mut u8, stream };
         // SAFETY: the memory has room, and lives until the stream is done.
         unsafe { comm.run(&call, &buffers) }
+    }
+
+    /// The sum, as a graph.
+    fn capture(&self, boot: &dyn Bootstrap, comm: &Communicator) -> Graph {
+        let captured = self.stream.capture(|| {
+            self.call_in(Mode::Graph, comm).expect("it can be captured");
+            Ok::<(), DeviceError>(())
+        });
+        comm.commit_over(boot).expect("as many on all ranks");
+        captured.expect("a graph")
     }
 
     /// Waits for the call, and says whether it is right.
@@ -246,6 +263,44 @@ tests_apart! {
         let why = told[1].as_ref().expect_err("it hangs");
         assert!(why.contains("nccl, close, call 0: still waiting for rank"), "{why}");
         assert!(began.elapsed() < 8 * SOON, "{:?}", began.elapsed());
+    }
+
+    fn a_group_closes_before_its_graphs_are_gone(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("finalize=held"));
+        let began = Instant::now();
+        form(stand, 2, |_| soon(stand, &library), |boot, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            let graph = tensor.capture(boot, &comm);
+            graph.replay(tensor.stream.raw()).expect("it can be replayed");
+            tensor.finish(&comm).expect("it is right");
+            assert_eq!(comm.close(), Ok(()), "the library waits for the graph, the engine does not");
+            boot.all_gather("closed", &[]).expect("all are here");
+        });
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        let destroyed = || library.stand_in.told().matches("destroy").count();
+        assert_eq!(destroyed(), 0, "{}", library.stand_in.told());
+        library.stand_in.fail(None);
+        while destroyed() < 2 {
+            assert!(began.elapsed() < 20 * SOON, "{}", library.stand_in.told());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!library.stand_in.told().contains("abort"), "{}", library.stand_in.told());
+    }
+
+    fn a_peer_that_does_not_close_is_late_whatever_was_captured(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        form(stand, 2, |_| soon(stand, &library), |boot, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            let _graph = tensor.capture(boot, &comm);
+            if boot.rank() == 0 {
+                let why = comm.close().expect_err("rank 1 does not come").to_string();
+                assert!(why.contains("still waiting for rank 1"), "{why}");
+            }
+            boot.all_gather("closed", &[]).expect("all are here");
+        });
     }
 
     fn closing_twice_and_aborting_what_is_closed_do_nothing(stand) {
