@@ -41,7 +41,11 @@ enum Task {
     /// Fetch NCCL and its header into target/toolchains, for the tests of nccl-sys
     Nccl,
     /// Fetch RCCL and its header into target/toolchains, for the tests of nccl-sys (635 MB)
-    Rccl,
+    Rccl {
+        /// The header alone (26 kB)
+        #[arg(long)]
+        header: bool,
+    },
     /// Run every test; the model, MPICH, NCCL and RCCL's header are fetched if they can be had
     Test,
     /// Check the house rules that a program can check
@@ -67,7 +71,8 @@ fn run() -> Result<()> {
         Task::Model => model::run(root),
         Task::Mpi => mpi::run(root),
         Task::Nccl => nccl::run(root),
-        Task::Rccl => nccl::rccl::run(root),
+        Task::Rccl { header: true } => nccl::rccl::header(root),
+        Task::Rccl { header: false } => nccl::rccl::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),
     }

@@ -52,10 +52,8 @@ fn have(root: &Path, wanted: &[&str]) -> Result<()> {
     ensure!(cfg!(all(target_os = "linux", target_arch = "x86_64")), "{WANTED}");
     crate::say(&format!("fetching RCCL {VERSION} into {}", whole.display()));
     let part = root.join(format!("target/toolchains/rccl-{VERSION}-part"));
-    for old in [&part, &whole] {
-        if old.exists() {
-            fs::remove_dir_all(old)?; // a fetch that was broken off, or of other packages
-        }
+    if part.exists() {
+        fs::remove_dir_all(&part)?; // a fetch that was broken off
     }
     let unpacked = part.join("unpacked");
     fs::create_dir_all(&unpacked)?;
@@ -74,6 +72,9 @@ fn have(root: &Path, wanted: &[&str]) -> Result<()> {
     fs::remove_dir_all(&unpacked)?;
     fs::remove_dir_all(&apt.folder)?;
     fs::write(part.join(LIST), wanted.join("\n") + "\n")?;
+    if whole.exists() {
+        fs::remove_dir_all(&whole)?; // of other packages, or of fewer
+    }
     fs::rename(&part, &whole)?;
     Ok(())
 }
