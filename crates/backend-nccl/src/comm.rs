@@ -301,7 +301,7 @@ fn abort(library: &Library, raw: Raw) {
 }
 
 /// Asked of no communicator: it may have ended meanwhile.
-fn words(library: &Library, status: Status) -> String {
+pub(crate) fn words(library: &Library, status: Status) -> String {
     // SAFETY: a status that the library gave; its text lives as long as the library.
     let text = unsafe { text((library.calls.get_error_string)(status)) };
     let nobody = std::ptr::null_mut();

@@ -20,7 +20,7 @@ use crossover_nccl_sys::{Library, Vendor, advisories};
 use crate::aside::{Fared, blamed, within};
 use crate::board::Board;
 use crate::calls::Maker;
-use crate::comm::{Comm, Ticket};
+use crate::comm::{Comm, Failed, Ticket, words};
 use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
 use crate::parting;
@@ -235,7 +235,10 @@ fn draw_id(library: &Library) -> Result<Vec<u8>, StepError> {
     let status = unsafe { (library.calls.get_unique_id)(&raw mut id) };
     match status.is_success() {
         true => Ok(id.to_bytes().to_vec()),
-        false => Err(StepError(format!("ncclGetUniqueId returned {}", status.0))),
+        false => {
+            let text = words(library, status);
+            Err(StepError::new(Failed { call: "ncclGetUniqueId", text }))
+        }
     }
 }
 

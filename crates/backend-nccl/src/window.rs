@@ -289,7 +289,10 @@ impl Drop for Memory {
             // SAFETY: what the library allocated, freed once.
             Some(free) => match unsafe { free(self.address as *mut _) } {
                 status if status.is_success() => Ok(()),
-                status => Err(format!("ncclMemFree returned {}", status.0)),
+                status => {
+                    let text = words(&self.library, status);
+                    Err(Failed { call: "ncclMemFree", text }.to_string())
+                }
             },
             None => Ok(()),
         });
