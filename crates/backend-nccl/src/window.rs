@@ -12,7 +12,7 @@ use crossover_nccl_sys::layout::{self, Status, WINDOW_COLLECTIVE_SYMMETRIC};
 
 use crate::aside::{Fared, blamed, within};
 use crate::calls::{Made, Maker, Trouble};
-use crate::comm::{Comm, Failed, Tried};
+use crate::comm::{Comm, Failed, Tried, words};
 use crate::eligibility::SYMMETRIC;
 use crate::setup::{Joined, all_well};
 

@@ -13,6 +13,7 @@ use crate::analyse::analyse;
 use crate::diagnosis::Diagnosis;
 use crate::export::timeline;
 use crate::find::ENDING;
+use crate::forked::PerProcess;
 use crate::group::{Dumps, GroupRecorder};
 use crate::image::Image;
 use crate::place::{PREFIX, plain};
@@ -20,7 +21,7 @@ use crate::reader::Reader;
 use crate::text::text;
 
 /// Held while a dump is written.
-static WRITING: Mutex<()> = Mutex::new(());
+static WRITING: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
 /// How long a process that ends waits for a dump that another thread of it writes.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
@@ -108,7 +109,7 @@ pub(crate) fn write(
         }
         Dumps::Temporary(folder) => own_folder(folder)?,
     };
-    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _writing = WRITING.get().lock().unwrap_or_else(PoisonError::into_inner);
     let Some(about) = rings.first().map(|ring| ring.about()) else { return Ok(None) };
     let folder = root.join(name(about));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -142,7 +143,8 @@ pub(crate) fn write(
 /// The process ends: a dump that is being written is written to its end.
 pub(crate) fn await_written() {
     let start = Instant::now();
-    while matches!(WRITING.try_lock(), Err(TryLockError::WouldBlock)) && start.elapsed() < AT_EXIT {
+    let is_being_written = || matches!(WRITING.get().try_lock(), Err(TryLockError::WouldBlock));
+    while is_being_written() && start.elapsed() < AT_EXIT {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

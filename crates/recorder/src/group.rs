@@ -12,7 +12,7 @@ use crossover_core::agreement::gather;
 use crossover_core::backend::EnqueueError;
 use crossover_core::bootstrap::{Bootstrap, BootstrapError};
 use crossover_core::communicator::Communicator;
-use crossover_core::record::{Entry, Event, Recorder};
+use crossover_core::record::{Entry, Recorder};
 use crossover_core::settings::OnHang;
 
 use crate::about::{About, Process};
@@ -202,11 +202,6 @@ impl Recorder for GroupRecorder {
         if !self.is_well.load(Acquire) {
             return false;
         }
-        match entry.event {
-            Event::Commit => self.ring.enter(Phase::Committing),
-            Event::Close => self.ring.enter(Phase::Closing),
-            _ => {}
-        }
         self.ring.write(entry);
         true
     }
@@ -323,6 +318,27 @@ fn random() -> u64 {
 }
 
 #[cfg(test)]
+impl GroupRecorder {
+    /// That of a rank of this process, which sees no peer.
+    pub(crate) fn sample(folder: &Path) -> GroupRecorder {
+        GroupRecorder {
+            ring: Ring::make(Some(folder), About::sample(0, &["n", "n"])).expect("memory").0,
+            rings: Vec::new(),
+            options: Options {
+                rings: Some(folder.to_owned()),
+                dumps: Dumps::None,
+                on_hang: OnHang::Log,
+                warn_after: None,
+                hang_after: Duration::from_secs(60),
+            },
+            is_well: AtomicBool::new(true),
+            trouble: Mutex::new(None),
+            report: Once::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::ffi::c_int;
 
@@ -341,7 +357,7 @@ mod tests {
         }
         let _alone = FORKING.lock().expect("no such test panics");
         let folder = tempfile::TempDir::new().expect("a folder");
-        let recorder = recorder(folder.path());
+        let recorder = GroupRecorder::sample(folder.path());
         // SAFETY: the child frees memory, makes system calls, and never returns.
         let child = unsafe { fork() };
         if child == 0 {
@@ -358,22 +374,5 @@ mod tests {
         assert!(path.exists(), "the child took its parent's ring away");
         drop(recorder);
         assert!(!path.exists(), "a ring was left behind");
-    }
-
-    fn recorder(folder: &std::path::Path) -> GroupRecorder {
-        GroupRecorder {
-            ring: Ring::make(Some(folder), About::sample(0, &["n", "n"])).expect("memory").0,
-            rings: Vec::new(),
-            options: Options {
-                rings: Some(folder.to_owned()),
-                dumps: Dumps::None,
-                on_hang: OnHang::Log,
-                warn_after: None,
-                hang_after: Duration::from_secs(60),
-            },
-            is_well: AtomicBool::new(true),
-            trouble: Mutex::new(None),
-            report: Once::new(),
-        }
     }
 }

@@ -10,10 +10,12 @@
 mod about;
 mod analyse;
 mod clock;
+mod coded;
 mod diagnosis;
 mod dump;
 mod export;
 mod find;
+mod forked;
 mod group;
 mod image;
 mod last;

@@ -4,13 +4,16 @@
 mod device;
 mod look;
 mod patience;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crossover_core::backend::Watch as DeviceWatch;
 use crossover_core::communicator::AbortHandle;
 
+use crate::forked::PerProcess;
 use crate::group::GroupRecorder;
 use look::Look;
 
@@ -37,14 +40,22 @@ impl Watched {
     }
 }
 
-/// The groups of this process, and the process whose thread watches them: a child that was forked since
-/// has no such thread.
-struct Watch {
-    groups: Vec<Watched>,
-    by: Option<u32>,
+/// What a process has of the watchdog.
+#[derive(Default)]
+struct Own {
+    watch: Mutex<Watch>,
+    /// Has it a handler for its end?
+    last_word: OnceLock<()>,
 }
 
-static WATCH: Mutex<Watch> = Mutex::new(Watch { groups: Vec::new(), by: None });
+/// The groups of this process, and whether a thread watches them.
+#[derive(Default)]
+struct Watch {
+    groups: Vec<Watched>,
+    is_watched: bool,
+}
+
+static OWN: PerProcess<Own> = PerProcess::new(Own::default);
 
 /// Watches a group until its recorder is dropped.
 pub(crate) fn add(
@@ -53,27 +64,21 @@ pub(crate) fn add(
     watches: &[Arc<dyn DeviceWatch>],
 ) {
     let mut watch = lock();
-    let process = std::process::id();
-    if watch.by.is_some_and(|by| by != process) {
-        watch.groups.clear();
-        watch.by = None;
-    }
     watch.groups.push(Watched {
         recorder: Arc::downgrade(recorder),
         aborts,
         look: Look::new(recorder, watches),
     });
-    if watch.by.is_none() {
+    if !watch.is_watched {
         let named = std::thread::Builder::new().name("crossover-watch".to_owned());
         match named.spawn(run) {
-            Ok(_) => watch.by = Some(process),
+            Ok(_) => watch.is_watched = true,
             Err(e) => {
                 tracing::warn!(target: "crossover::watch", "no thread for the watchdog: {e}");
             }
         }
         // Only once: a process that ends by itself leaves no names behind.
-        static LAST_WORD: std::sync::Once = std::sync::Once::new();
-        LAST_WORD.call_once(|| {
+        OWN.get().last_word.get_or_init(|| {
             if let Err(e) = crossover_bootstrap::exit::before_exit(|_| leave_all()) {
                 tracing::debug!(target: "crossover::watch", "no handler for the process's end: {e}");
             }
@@ -89,7 +94,7 @@ fn run() {
         let mut watch = lock();
         watch.groups.retain(|group| group.recorder.strong_count() > 0);
         if watch.groups.is_empty() {
-            watch.by = None;
+            watch.is_watched = false;
             return;
         }
         // Who is awaited in one group may wait in another: a look at one may need them all.
@@ -122,11 +127,9 @@ fn leave_all() {
     crate::dump::await_written();
     // A look takes milliseconds; who holds the lock for longer is in a thread that is no more.
     for _ in 0..TRIES {
-        if let Ok(watch) = WATCH.try_lock() {
-            if watch.by == Some(std::process::id()) {
-                let groups = watch.groups.iter().filter_map(|group| group.recorder.upgrade());
-                groups.for_each(|recorder| recorder.leave());
-            }
+        if let Ok(watch) = OWN.get().watch.try_lock() {
+            let groups = watch.groups.iter().filter_map(|group| group.recorder.upgrade());
+            groups.for_each(|recorder| recorder.leave());
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -142,7 +145,7 @@ struct Successor;
 impl Drop for Successor {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            lock().by = None;
+            lock().is_watched = false;
             tracing::error!(
                 target: "crossover::watch",
                 "the watchdog panicked: no group is watched until the next one is formed"
@@ -152,5 +155,5 @@ impl Drop for Successor {
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Watch> {
-    WATCH.lock().unwrap_or_else(PoisonError::into_inner)
+    OWN.get().watch.lock().unwrap_or_else(PoisonError::into_inner)
 }
