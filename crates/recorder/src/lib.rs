@@ -10,7 +10,6 @@
 mod about;
 mod analyse;
 mod clock;
-mod coded;
 mod diagnosis;
 mod dump;
 mod export;
