@@ -10,23 +10,28 @@
 constexpr uint32_t FLIGHT = 4;
 
 PLATFORM_DEVICE void copy_flight(uint64_t to, uint64_t from, uint64_t bytes, uint64_t i, uint64_t stride) {
-  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0;
+  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0, all = units(bytes, 16);
+  const auto load = [&](uint32_t n) { return load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16)); };
+  const auto store = [&](uint32_t n, const Pack& p) { store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), p); };
   Pack packs[FLIGHT];
   if (i + (FLIGHT - 1) * stride < whole) {
 #pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16));
+    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load(n);
 #pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), packs[n]);
+    for (uint32_t n = 0; n < FLIGHT; ++n) store(n, packs[n]);
     return;
   }
-  const uint64_t all = units(bytes, 16);
 #pragma unroll
   for (uint32_t n = 0; n < FLIGHT; ++n) {
-    if (i + n * stride < all) packs[n] = load_unit16(from, i + n * stride, bytes);
+    if (i + n * stride < whole) packs[n] = load(n);
   }
 #pragma unroll
   for (uint32_t n = 0; n < FLIGHT; ++n) {
-    if (i + n * stride < all) store_unit16(to, i + n * stride, bytes, packs[n]);
+    if (i + n * stride < whole) store(n, packs[n]);
+  }
+  // What is misaligned, or the last bytes.
+  for (uint64_t at = i; at < all && at <= i + (FLIGHT - 1) * stride; at += stride) {
+    if (at >= whole) store_unit16(to, at, bytes, load_unit16(from, at, bytes));
   }
 }
 
