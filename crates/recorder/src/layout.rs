@@ -48,6 +48,14 @@ pub(crate) struct Memory {
     pub(crate) slots: [Slot; SLOTS],
 }
 
+impl Memory {
+    /// Where record `number` is, while it is kept.
+    #[inline(always)]
+    pub(crate) fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize % SLOTS]
+    }
+}
+
 /// One cache line that moves with every call.
 #[repr(C, align(64))]
 pub(crate) struct ProgressLine {

@@ -10,6 +10,7 @@
 mod about;
 mod analyse;
 mod clock;
+mod coded;
 mod diagnosis;
 mod dump;
 mod export;

@@ -8,12 +8,12 @@ use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
 
 use crate::about::About;
 use crate::clock::{self, Moment};
+use crate::coded::{mix, note};
 use crate::image::{DeviceWait, Image, Life, Phase, Progress, Record, What};
 use crate::layout::{
     ABOUT_BYTES, BYTES, BeatLine, DeviceLine, END_BYTES, EndText, MAGIC, Memory, ProgressLine,
     SITE_BYTES, SITES, SLOTS, SiteText, Slot, VERSION,
 };
-use crate::ring::{mix, note};
 
 /// A wait of the device that was not seen for longer than some looks of the watchdog is over.
 const RECENT: u64 = 500_000_000;

@@ -8,22 +8,14 @@ use std::sync::atomic::fence;
 use crossover_core::call::Split;
 use crossover_core::record::{Entry, Event};
 use rustix::mm::{MapFlags, ProtFlags};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::about::About;
 use crate::clock::{self, Moment};
+use crate::coded::{Coded, mix};
 use crate::image::Phase;
-use crate::layout::{self, BYTES, Memory, SLOTS};
+use crate::layout::{self, BYTES, Memory, Slot};
 use crate::place::{self, Place};
 use crate::sites::{Numbers, write_text};
-
-/// What is recorded that is no call, where ops stand.
-pub(crate) mod note {
-    pub(crate) const STATE: u8 = 0x80;
-    pub(crate) const REPLAY: u8 = 0x81;
-    pub(crate) const COMMIT: u8 = 0x82;
-    pub(crate) const CLOSE: u8 = 0x83;
-}
 
 /// One rank's ring, which it alone writes.
 pub struct Ring {
@@ -111,34 +103,67 @@ impl Ring {
         &self.place.path
     }
 
-    /// Writes a record. One thread at a time.
-    #[inline]
+    /// Writes a record; the end of a capture and a goodbye are phases too. One thread at a time.
+    #[inline(always)]
     pub fn write(&self, entry: &Entry<'_>) {
-        let memory = self.memory();
-        let progress = &memory.progress;
-        let (what, count, more) = coded(&entry.event);
-        if let Event::State { step, .. } = entry.event {
-            progress.step.store(u64::from(step), Relaxed);
-        }
-        let number = progress.issued.load(Relaxed) + 1;
-        let fingerprint = fingerprint(what, u64::from(entry.target), count, more);
-        let chain = mix(progress.chain.load(Relaxed), fingerprint);
+        let progress = &self.memory().progress;
         let site = match progress.named_site.load(Relaxed) {
+            0 => self.sites.known(entry.site),
+            named => named,
+        };
+        let coded = match entry.event {
+            Event::Call(call) if matches!(call.split, Split::Even) => Coded::call(call, 0),
+            Event::State { step, digest } => {
+                progress.step.store(step.into(), Relaxed);
+                Coded::state(step, digest)
+            }
+            _ => return self.write_rare(entry),
+        };
+        if site == 0 {
+            return self.write_rare(entry);
+        }
+        self.put(coded, entry, site);
+    }
+
+    /// What is rarely written, or from a place that was not met before: out of the way of all else.
+    #[cold]
+    #[inline(never)]
+    fn write_rare(&self, entry: &Entry<'_>) {
+        let memory = self.memory();
+        match entry.event {
+            Event::Commit => self.enter(Phase::Committing),
+            Event::Close => self.enter(Phase::Closing),
+            _ => {}
+        }
+        let site = match memory.progress.named_site.load(Relaxed) {
             0 => u64::from(self.sites.of(entry.site, memory)),
             named => named,
         };
-        let slot = &memory.slots[number as usize % SLOTS];
+        self.put(Coded::of(&entry.event), entry, site);
+    }
+
+    // Reading the counter waits for all that began before it, and all after waits for it: so the time of
+    // a record is that of its longest chain of dependent steps, and each word is stored once it is known.
+    #[inline(always)]
+    fn put(&self, coded: Coded, entry: &Entry<'_>, site: u64) {
+        let memory = self.memory();
+        let progress = &memory.progress;
+        let target = u64::from(entry.target);
+        let number = progress.issued.load(Relaxed) + 1;
+        let slot = memory.slot(number);
         slot.tag.store(0, Relaxed);
         // A reader that sees any of what follows sees that the tag was taken away.
         fence(Release);
-        slot.fingerprint.store(fingerprint, Relaxed);
-        slot.chain.store(chain, Relaxed);
-        slot.count.store(count, Relaxed);
         slot.ticks.store(clock::ticks(), Relaxed);
+        slot.what.store(coded.what, Relaxed);
+        slot.count.store(coded.count, Relaxed);
         slot.seq.store(entry.seq, Relaxed);
-        let step = progress.step.load(Relaxed) & 0xFFFF_FFFF;
-        slot.place.store(step << 32 | site << 16 | u64::from(entry.target), Relaxed);
-        slot.what.store(what, Relaxed);
+        let step = progress.step.load(Relaxed);
+        slot.place.store(step << 32 | site << 16 | target, Relaxed);
+        let fingerprint = coded.fingerprint(target);
+        slot.fingerprint.store(fingerprint, Relaxed);
+        let chain = mix(progress.chain.load(Relaxed), fingerprint);
+        slot.chain.store(chain, Relaxed);
         slot.tag.store(number, Release);
         progress.chain.store(chain, Relaxed);
         progress.issued.store(number, Release);
@@ -147,8 +172,12 @@ impl Ring {
     /// What was written last is done.
     #[inline]
     pub fn finish(&self) {
-        let progress = &self.memory().progress;
-        progress.finished.store(progress.issued.load(Relaxed), Release);
+        let memory = self.memory();
+        let issued = memory.progress.issued.load(Relaxed);
+        memory.progress.finished.store(issued, Release);
+        // The next record's line was last written thousands of records ago, and what a call tells its
+        // peers leaves the processor only after its record has.
+        prefetch(memory.slot(issued + 1));
     }
 
     /// Names the place of the records to come; empty for their place in the program.
@@ -159,6 +188,7 @@ impl Ring {
     }
 
     /// Where the rank is in its group's life from now on.
+    #[inline]
     pub fn enter(&self, phase: Phase) {
         self.memory().progress.phase.store(phase as u64, Release);
     }
@@ -174,6 +204,7 @@ impl Ring {
         line.seen.store(clock::unix(), Release);
     }
 
+    #[inline]
     pub(crate) fn phase(&self) -> Phase {
         let number = self.memory().progress.phase.load(Relaxed) as usize;
         Phase::ALL.get(number).copied().unwrap_or_default()
@@ -182,7 +213,7 @@ impl Ring {
     /// Of what kind the last record is: op, and size by its power of two.
     pub(crate) fn last_kind(&self) -> (u64, u32) {
         let memory = self.memory();
-        let slot = &memory.slots[memory.progress.issued.load(Relaxed) as usize % SLOTS];
+        let slot = memory.slot(memory.progress.issued.load(Relaxed));
         let count = slot.count.load(Relaxed);
         (slot.what.load(Relaxed) & 0xFF, u64::BITS - count.leading_zeros())
     }
@@ -234,48 +265,15 @@ impl Place {
     }
 }
 
-/// The word that says what it is, its count, and what else is compared.
-#[inline]
-fn coded(event: &Event<'_>) -> (u64, u64, u64) {
-    match *event {
-        Event::Call(call) => {
-            // The reduce op means nothing to an op that copies, and may differ.
-            let reduce_op = if call.op.reduces() { call.reduce_op as u64 } else { 0 };
-            let what = call.op as u64
-                | (call.dtype as u64) << 8
-                | reduce_op << 16
-                | (call.mode as u64) << 24
-                | u64::from(call.root) << 32;
-            let split = match call.split {
-                Split::Even => 0,
-                Split::PerRank(counts) => digest(counts),
-            };
-            (what, call.count as u64, split)
-        }
-        Event::State { step, digest } => (note::STATE.into(), digest, step.into()),
-        Event::Replay { graph } => (note::REPLAY.into(), graph, 0),
-        Event::Commit => (note::COMMIT.into(), 0, 0),
-        Event::Close => (note::CLOSE.into(), 0, 0),
+/// Asks for the line, which will be written.
+#[inline(always)]
+fn prefetch(slot: &Slot) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it has no effect that a program could see.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(slot).cast());
     }
-}
-
-/// Of all that must be equal on every rank.
-#[inline]
-pub(crate) fn fingerprint(what: u64, target: u64, count: u64, more: u64) -> u64 {
-    mix(mix(what, target << 32 ^ more), count)
-}
-
-/// Folds the product of 128 bits: every bit of both words reaches every bit of the result.
-#[inline]
-pub(crate) fn mix(a: u64, b: u64) -> u64 {
-    // The constants are wyhash's, odd and with as many ones as zeros.
-    let product = u128::from(a ^ 0xA076_1D64_78BD_642F) * u128::from(b ^ 0xE703_7ED1_A0B4_28DB);
-    product as u64 ^ (product >> 64) as u64
-}
-
-#[cold]
-fn digest(counts: &[usize]) -> u64 {
-    // SAFETY: numbers have no padding, and any bytes may be read as `u8`.
-    let bytes = unsafe { std::slice::from_raw_parts(counts.as_ptr().cast(), size_of_val(counts)) };
-    xxh3_64(bytes).max(1)
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
 }

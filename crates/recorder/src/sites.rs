@@ -13,26 +13,42 @@ const PLACES: usize = 2 * SITES;
 
 /// Which number a site has. Asked by one thread at a time.
 pub(crate) struct Numbers {
-    keys: [AtomicU64; PLACES],
-    numbers: [AtomicU16; PLACES],
+    places: [Numbered; PLACES],
+}
+
+/// A site's key and number side by side: one cache line that may have to be fetched, not two.
+#[repr(align(16))]
+struct Numbered {
+    key: AtomicU64,
+    number: AtomicU16,
 }
 
 impl Numbers {
     pub(crate) fn new() -> Numbers {
         Numbers {
-            keys: [const { AtomicU64::new(0) }; PLACES],
-            numbers: [const { AtomicU16::new(0) }; PLACES],
+            places: [const { Numbered { key: AtomicU64::new(0), number: AtomicU16::new(0) } };
+                PLACES],
+        }
+    }
+
+    /// Of a place in the program that was met before and is where it is looked for first; 0 for any other.
+    #[inline(always)]
+    pub(crate) fn known(&self, site: &'static Location<'static>) -> u64 {
+        let key = std::ptr::from_ref(site) as u64;
+        let place = &self.places[(key >> 3) as usize % PLACES];
+        match place.key.load(Relaxed) == key {
+            true => place.number.load(Relaxed).into(),
+            false => 0,
         }
     }
 
     /// Of a place in the program.
-    #[inline]
     pub(crate) fn of(&self, site: &'static Location<'static>, memory: &Memory) -> u16 {
         let key = std::ptr::from_ref(site) as u64;
         // Addresses of locations are multiples of 8, some 24 bytes apart.
         let at = self.find(key, (key >> 3) as usize);
-        match self.keys[at].load(Relaxed) == key {
-            true => self.numbers[at].load(Relaxed),
+        match self.places[at].key.load(Relaxed) == key {
+            true => self.places[at].number.load(Relaxed),
             false => self.add(at, key, site.file(), Some(site.line()), memory),
         }
     }
@@ -42,8 +58,8 @@ impl Numbers {
         // Odd, as no address of a location is.
         let key = xxh3_64(name.as_bytes()) | 1;
         let at = self.find(key, (key >> 3) as usize);
-        match self.keys[at].load(Relaxed) == key {
-            true => self.numbers[at].load(Relaxed),
+        match self.places[at].key.load(Relaxed) == key {
+            true => self.places[at].number.load(Relaxed),
             false => self.add(at, key, name, None, memory),
         }
     }
@@ -53,7 +69,7 @@ impl Numbers {
     fn find(&self, key: u64, from: usize) -> usize {
         (from..)
             .map(|at| at % PLACES)
-            .find(|at| [0, key].contains(&self.keys[*at].load(Relaxed)))
+            .find(|at| [0, key].contains(&self.places[*at].key.load(Relaxed)))
             .unwrap_or(0) // half of all places stay free
     }
 
@@ -75,8 +91,8 @@ impl Numbers {
         entry.bytes.store((name.len() + digits.len()) as u64, Release);
         let number = count as u16 + 1;
         memory.site_count.store(u32::from(number), Release);
-        self.numbers[at].store(number, Relaxed);
-        self.keys[at].store(key, Relaxed);
+        self.places[at].number.store(number, Relaxed);
+        self.places[at].key.store(key, Relaxed);
         number
     }
 }
