@@ -15,18 +15,17 @@ PLATFORM_DEVICE uint64_t* barrier_word(uint64_t arena, uint64_t table, uint32_t 
 // what a peer is to leave alone after the barrier has been read before it, since what was read has been used.
 //
 // Where a thread of the block gave up at one barrier, those behind it in the kernel are not raised: what the block has done
-// since is nobody else's. `again`: it is not the kernel's first. False if one gave up, the same for all threads of the block.
+// since is nobody else's. False if one gave up, the same for all threads of the block. `wait` is the kernel's only one.
 PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
-                          bool wrote, bool again) {
+                          bool wrote) {
+  // Written between the barriers of the block alone, but for the first time, and read behind them alone.
   PLATFORM_SHARED uint32_t gave_up;
-  // It changes only between the barriers of the block, so that all threads read the same before and behind.
-  const bool ended = again && gave_up;
-  if (!again && thread_id() == 0) gave_up = 0;
+  if (!wait.has_met && thread_id() == 0) gave_up = 0;
 #ifndef SABOTAGE_NO_BARRIER
   block_barrier();
 #endif
   const uint32_t peer = thread_id();
-  if (peer < c.world && peer != c.rank && !ended) {
+  if (peer < c.world && peer != c.rank && !wait.block_gave_up) {
     // Each wait has the budget: between two there may be a long copy.
     wait.began = 0;
     const uint64_t value = e.number * BARRIERS + nth;
@@ -45,11 +44,7 @@ PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t 
     if (wait.given_up) gave_up = 1;
   }
   block_barrier();
-  return !gave_up;
-}
-
-// The barriers of a call that has no more than a piece: the second is another one of the same kernel.
-PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t table, uint32_t nth, uint32_t step,
-                          bool wrote) {
-  return meet(wait, c, e, table, nth, step, wrote, nth > 0);
+  wait.has_met = true;
+  wait.block_gave_up = gave_up;
+  return !wait.block_gave_up;
 }

@@ -13,6 +13,9 @@ struct Wait {
   uint32_t looks = 0;
   bool given_up = false;
   uint64_t began = 0;
+  // Was there a barrier of the block with its peers', and did a thread of the block give up at one?
+  bool has_met = false;
+  bool block_gave_up = false;
 };
 
 PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awaited, uint32_t step,

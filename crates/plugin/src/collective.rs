@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use crossover::{CallBuffers, CallSig, Communicator, Op, ReduceOp, Split};
+use crossover::{CallBuffers, CallError, CallSig, Communicator, Op, ReduceOp, Split};
 
 use crate::failure::{Failure, Status, guard};
 use crate::group::{Group, of};
@@ -172,22 +172,44 @@ unsafe fn run(
     guard(|| {
         // SAFETY: the caller's promise.
         let group = unsafe { of(group) }?;
-        let call = kind.call(group, count)?;
-        if !stream.is_null() && is_on_host(group) {
-            return Err(Failure::usage(format!(
-                "`stream` of {} is not null, and this group's data is in host memory, where there is \
-                 no stream: pass null",
-                call.op
-            )));
-        }
-        let buffers = CallBuffers {
-            input: data(input.cast_mut(), &call, "`input`")?,
-            output: data(output, &call, "`output`")?,
-            stream: stream as u64,
-        };
+        let (call, buffers) = read(group, kind, count, input, output, stream)
+            .map_err(|failure| refused(group, kind.op, failure))?;
         // SAFETY: the caller vouches for the buffers; the core checks the call.
         Ok(unsafe { group.run(&call, &buffers) }?)
     })
+}
+
+fn read(
+    group: &Communicator,
+    kind: Kind,
+    count: usize,
+    input: *const c_void,
+    output: *mut c_void,
+    stream: *mut c_void,
+) -> Result<(CallSig<'static>, CallBuffers), Failure> {
+    let call = kind.call(group, count)?;
+    if !stream.is_null() && is_on_host(group) {
+        return Err(Failure::usage(format!(
+            "`stream` of {} is not null, and this group's data is in host memory, where there is no \
+             stream: pass null",
+            call.op
+        )));
+    }
+    let buffers = CallBuffers {
+        input: data(input.cast_mut(), &call, "`input`")?,
+        output: data(output, &call, "`output`")?,
+        stream: stream as u64,
+    };
+    Ok((call, buffers))
+}
+
+/// Peers that compare calls are told why this rank makes none.
+fn refused(group: &Communicator, op: Op, failure: Failure) -> Failure {
+    let why = CallError::Invalid { op, what: failure.sentence().to_owned() };
+    match group.refuse(why.clone()) {
+        told if told == why => failure,
+        ended => ended.into(),
+    }
 }
 
 /// A report from host memory has no unit.

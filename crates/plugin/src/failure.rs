@@ -37,6 +37,10 @@ impl Failure {
         Failure { status: Status::Usage, sentence: sentence.into() }
     }
 
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     pub(crate) fn of(code: u8, sentence: String) -> Failure {
         let status = match code {
             2 => Status::Usage,

@@ -181,6 +181,23 @@ static void closed(crossover_config config) {
     crossover_group_free(group);
 }
 
+// Of all ranks: what one refuses is told on all where calls are compared.
+static void compared(crossover_config config) {
+    crossover_setting settings[] = {{"call_timeout", "30s"}, {"use", "host"}, {"check", "args"}};
+    crossover_group *group = NULL;
+    config.attempt = 2;
+    config.settings = settings;
+    config.setting_count = 3;
+    OK(crossover_group_create(&config, &group));
+    OK(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL));
+    float *mine = rank == 0 ? NULL : input;
+    crossover_status status = crossover_all_reduce(group, mine, output, COUNT, 0, 0, 0, NULL);
+    CHECK(status == (world > 1 ? CROSSOVER_STATUS_FAILED : CROSSOVER_STATUS_USAGE));
+    CHECK(strstr(crossover_last_error(), "`input` of all_reduce is null") != NULL);
+    CHECK(world == 1 || strstr(crossover_last_error(), "rank 0 cannot make its call") != NULL);
+    crossover_group_free(group);
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     rank = (uint32_t)atoi(argv[1]);
@@ -227,6 +244,7 @@ int main(int argc, char **argv) {
     CHECK(crossover_all_reduce(group, input, output, COUNT, 0, 0, 0, NULL) != 0);
     crossover_group_free(group);
     closed(config);
+    compared(config);
     crossover_group_free(NULL);
     crossover_text_free(NULL);
     return 0;

@@ -78,7 +78,7 @@ PLATFORM_DEVICE void copy_pull(const PartsArgs& a) {
     } else if (!row) {
       stage_parts(c, e, a, begin, first, stride);
     }
-    if (!meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row, n > 0)) break;
+    if (!meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row)) break;
     copy_parts(a, e, row, begin, most, first, stride);
   }
   if (row) leave_inputs(wait, c, e, a.barrier);

@@ -22,7 +22,7 @@ PLATFORM_DEVICE void reduce_scatter_pull(const PartsArgs& a) {
     const uint64_t begin = n * most;
     if (n > 0) ++e.number;
     if (!row) stage_parts(c, e, a, begin, first, stride);
-    if (!meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row, n > 0)) break;
+    if (!meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row)) break;
     const uint64_t bytes = piece_of(a.send_bytes[c.rank], begin, most), output = a.output + begin;
     const auto from = [&](uint32_t rank) { return part_from(a, e, row, rank, begin); };
     const auto store = [&](uint64_t i, const Pack& p, bool whole) {
