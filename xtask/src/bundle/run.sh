@@ -93,9 +93,21 @@ elif [ -n "${TESTS-1}" ]; then
 fi
 cd "$here" || exit 1
 # All of a test's ranks are on the device, so tests go one after the other.
-for name in ${tests[@]+"${tests[@]}"}; do
+try() {
+    local name=$1
+    shift
     say "== test $name"
-    step "test $name" "${TEST_TIMEOUT:-1800}" env -u CROSSOVER_NCCL__LIBRARY ${NCCL:+CROSSOVER_TEST_NCCL="$NCCL"} CROSSOVER_TEST_DEVICE="$device:0" "./test-$name" --test-threads=1 > >(tee -a "$out/tests.log") 2>&1
+    step "test $name" "${TEST_TIMEOUT:-1800}" env -u CROSSOVER_NCCL__LIBRARY ${NCCL:+CROSSOVER_TEST_NCCL="$NCCL"} CROSSOVER_TEST_DEVICE="$device:0" "$@" > >(tee -a "$out/tests.log") 2>&1
+}
+for name in ${tests[@]+"${tests[@]}"}; do
+    if [ "$name" = hangs ]; then
+        # Not under the daemon: a client that is killed takes all of its clients down.
+        for use in ipc ${NCCL:+nccl}; do
+            try "hangs, $use" CUDA_MPS_PIPE_DIRECTORY="$private/none" CROSSOVER_TEST_USE="$use" "./test-hangs" --test-threads=3
+        done
+    else
+        try "$name" "./test-$name" --test-threads=1
+    fi
 done
 
 if [ -n "$witness" ] && ! python3 -c 'import torch' 2>/dev/null; then
