@@ -53,17 +53,37 @@ PLATFORM_DEVICE void store_unit16(uint64_t tensor, uint64_t i, uint64_t bytes, P
   }
 }
 
-// Copies units `first`, `first + stride`, ... of a tensor, several on their way at a time.
-PLATFORM_DEVICE void copy_units(uint64_t to, uint64_t from, uint64_t bytes, uint64_t first, uint64_t stride) {
-  constexpr uint32_t FLIGHT = 4;
-  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0;
-  uint64_t i = first;
-  for (; i + (FLIGHT - 1) * stride < whole; i += FLIGHT * stride) {
-    Pack packs[FLIGHT];
+// How many packs of a thread are on their way at a time.
+constexpr uint32_t FLIGHT = 4;
+
+// Copies units `i`, `i + stride`, ... of a tensor, so many as are on their way at a time.
+PLATFORM_DEVICE void copy_flight(uint64_t to, uint64_t from, uint64_t bytes, uint64_t i, uint64_t stride) {
+  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0, all = units(bytes, 16);
+  const auto load = [&](uint32_t n) { return load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16)); };
+  const auto store = [&](uint32_t n, const Pack& p) { store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), p); };
+  Pack packs[FLIGHT];
+  if (i + (FLIGHT - 1) * stride < whole) {
 #pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16));
+    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load(n);
 #pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), packs[n]);
+    for (uint32_t n = 0; n < FLIGHT; ++n) store(n, packs[n]);
+    return;
   }
-  for (; i < units(bytes, 16); i += stride) store_unit16(to, i, bytes, load_unit16(from, i, bytes));
+#pragma unroll
+  for (uint32_t n = 0; n < FLIGHT; ++n) {
+    if (i + n * stride < whole) packs[n] = load(n);
+  }
+#pragma unroll
+  for (uint32_t n = 0; n < FLIGHT; ++n) {
+    if (i + n * stride < whole) store(n, packs[n]);
+  }
+  // What is misaligned, or the last bytes.
+  for (uint64_t at = i; at < all && at <= i + (FLIGHT - 1) * stride; at += stride) {
+    if (at >= whole) store_unit16(to, at, bytes, load_unit16(from, at, bytes));
+  }
+}
+
+// Copies units `first`, `first + stride`, ... of a tensor.
+PLATFORM_DEVICE void copy_units(uint64_t to, uint64_t from, uint64_t bytes, uint64_t first, uint64_t stride) {
+  for (uint64_t i = first; i < units(bytes, 16); i += FLIGHT * stride) copy_flight(to, from, bytes, i, stride);
 }

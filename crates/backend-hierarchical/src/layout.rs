@@ -98,6 +98,14 @@ impl Parts {
     }
 }
 
+/// A reason that a group within the group is ended for, and that is not its own: it speaks of the whole
+/// group's ranks and calls already.
+pub(crate) fn of_the_whole(reason: &str) -> String {
+    format!("{WHOLE}{reason}")
+}
+
+const WHOLE: &str = "the whole group: ";
+
 /// An error of a group within the group, as one of the group: by the group's own ranks and its call
 /// `seq`, and saying where. `ranks` are those of the group within, in its order.
 pub(crate) fn told(error: EnqueueError, place: &str, ranks: &[u32], seq: u64) -> EnqueueError {
@@ -105,6 +113,7 @@ pub(crate) fn told(error: EnqueueError, place: &str, ranks: &[u32], seq: u64) ->
     let named = |step: String, theirs: u64| format!("{place}, {step}, call {theirs} there");
     match error {
         EnqueueError::Aborted { step, seq: theirs, rank, reason } => {
+            let reason = reason.strip_prefix(WHOLE).map_or(reason.clone(), str::to_owned);
             EnqueueError::Aborted { step: named(step, theirs), seq, rank: whole(rank), reason }
         }
         EnqueueError::Late { step, seq: theirs, ranks: late, waited } => {
@@ -190,5 +199,15 @@ mod tests {
         let words = "call 5: ranks made different calls: across nodes (ranks 2 and 3, numbered from \
                      0): rank 1 has 3";
         assert_eq!(text, words);
+        let aborted = |reason: String| EnqueueError::Aborted {
+            step: "all_gather".to_owned(),
+            seq: 8,
+            rank: 1,
+            reason,
+        };
+        let reason = "call 5: ranks made different calls: rank 3 has 3";
+        let text = told(aborted(of_the_whole(reason)), "across nodes", &[2, 3], 5).to_string();
+        let words = "across nodes, all_gather, call 8 there, call 5: rank 3 aborted the group: ";
+        assert_eq!(text, format!("{words}{reason}"));
     }
 }

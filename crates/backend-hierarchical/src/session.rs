@@ -8,7 +8,7 @@ use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::communicator::{AbortHandle, CallError};
 
 use crate::health::{Health, TELLS};
-use crate::layout::Parts;
+use crate::layout::{Parts, of_the_whole};
 use crate::level::Level;
 
 /// Everything a rank needs for a call.
@@ -194,7 +194,8 @@ impl Session for HierarchicalSession {
         let closed = self.inside.comm.close();
         if let Err(e) = &closed {
             // Its peers across nodes need not wait for it either.
-            self.across.comm.abort_handle().abort(&e.to_string());
+            let told = self.inside.error(e.clone(), seq);
+            self.across.comm.abort_handle().abort(&of_the_whole(&told.to_string()));
         }
         let across = self.across.comm.close().map_err(|e| self.across.error(e, seq));
         let closed = closed.map_err(|e| self.inside.error(e, seq)).and(across);
@@ -212,7 +213,7 @@ struct HierarchicalAbort([AbortHandle; 2]);
 impl Abort for HierarchicalAbort {
     fn abort(&self, reason: &str) {
         for handle in &self.0 {
-            handle.abort(reason);
+            handle.abort(&of_the_whole(reason));
         }
     }
 }

@@ -187,8 +187,8 @@ impl IpcSession {
             .map_err(|e| vendor("wait for the stream of the call before", seq, e))
     }
 
-    /// Until this rank's eager calls are done. Kernels end by themselves, at the latest with their
-    /// budget.
+    /// Until this rank's eager calls are done. Kernels end by themselves: a wait at the latest with its
+    /// budget, and once one has ended so, those behind it at once.
     fn await_own(&self, seq: u64) -> Result<(), EnqueueError> {
         let device = &self.group.own.device;
         let failed = |e| vendor("close", seq, e);

@@ -46,24 +46,55 @@ impl From<Fared> for StepError {
 /// There is no thread to be had, or `work` panicked or was left behind.
 pub(crate) fn within<T: Send + 'static>(
     deadline: Duration,
-    what: &str,
+    what: &'static str,
     work: impl FnOnce() -> Result<T, Fared> + Send + 'static,
 ) -> Result<T, Fared> {
-    let (done, outcome) = mpsc::sync_channel(1);
-    let started = parting::spawn(what, move || {
-        // Nobody may listen any more: then it is dropped here.
-        drop(done.send(work()));
-    });
-    if let Err(e) = started {
-        return Err(Fared::Failed(format!("no thread for {what}: {e}")));
-    }
-    match outcome.recv_timeout(deadline) {
-        Ok(Ok(made)) => Ok(made),
-        Ok(Err(fared)) => Err(fared),
-        Err(mpsc::RecvTimeoutError::Timeout) => {
-            Err(Fared::Late(format!("{what} has not returned after {deadline:.1?}")))
+    Aside::begin(what, work)?.wait(deadline)
+}
+
+/// Work on another thread. It is left behind when this is dropped.
+pub(crate) struct Aside<T> {
+    what: &'static str,
+    outcome: mpsc::Receiver<Result<T, Fared>>,
+}
+
+impl<T: Send + 'static> Aside<T> {
+    /// # Errors
+    ///
+    /// There is no thread to be had.
+    pub(crate) fn begin(
+        what: &'static str,
+        work: impl FnOnce() -> Result<T, Fared> + Send + 'static,
+    ) -> Result<Aside<T>, Fared> {
+        let (done, outcome) = mpsc::sync_channel(1);
+        let started = parting::spawn(what, move || {
+            // Nobody may listen any more: then what was made is dropped here.
+            if let Err(mpsc::SendError(Err(Fared::Failed(why)))) = done.send(work()) {
+                tracing::warn!("{what}, for which nobody waits any more: {why}");
+            }
+        });
+        match started {
+            Ok(_) => Ok(Aside { what, outcome }),
+            Err(e) => Err(Fared::Failed(format!("no thread for {what}: {e}"))),
         }
-        Err(mpsc::RecvTimeoutError::Disconnected) => Err(Fared::Failed(format!("{what} panicked"))),
+    }
+
+    /// What became of it, or [`Fared::Late`]: then it may be asked again.
+    ///
+    /// # Errors
+    ///
+    /// The work's, or it panicked or is not done within the deadline.
+    pub(crate) fn wait(&self, deadline: Duration) -> Result<T, Fared> {
+        let what = self.what;
+        match self.outcome.recv_timeout(deadline) {
+            Ok(fared) => fared,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Err(Fared::Late(format!("{what} has not returned after {deadline:.1?}")))
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Err(Fared::Failed(format!("{what} panicked")))
+            }
+        }
     }
 }
 

@@ -110,9 +110,20 @@ impl Board {
         (0..self.world).filter(|r| !self.is_closed(*r)).collect()
     }
 
+    /// The last call that this rank has begun.
+    fn begun(&self, rank: u32) -> u64 {
+        self.seat(rank).begun.load(Acquire)
+    }
+
+    /// The ranks that have begun more calls than this one, or fewer.
+    pub(crate) fn elsewhere(&self, rank: u32) -> Vec<u32> {
+        let mine = self.begun(rank);
+        (0..self.world).filter(|r| self.begun(*r) != mine).collect()
+    }
+
     /// The ranks that have not begun this call.
     pub(crate) fn missing(&self, seq: u64) -> Vec<u32> {
-        (0..self.world).filter(|r| self.seat(*r).begun.load(Acquire) < seq).collect()
+        (0..self.world).filter(|r| self.begun(*r) < seq).collect()
     }
 
     /// Posts this rank's call, and compares it with those of the peers that are there. Whoever comes

@@ -48,6 +48,8 @@ const LEFT: u8 = 4;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between looks at what has been begun, where calls do not block.
 const LOOK: Duration = Duration::from_micros(50);
+/// The same, once nobody waits.
+const LEISURE: Duration = Duration::from_millis(10);
 
 /// What became of a call that was not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,8 +238,8 @@ impl Comm {
         }
     }
 
-    /// Leaves a close that has not ended to the thread that it is in: no abort ends it any more, and
-    /// no deadline. Has it not ended?
+    /// Leaves a close that the library is in to its thread: no abort ends it any more, and no deadline.
+    /// `false` if the library is not in it.
     pub(crate) fn leave(&self) -> bool {
         self.state.compare_exchange(CLOSING, LEFT, AcqRel, Acquire).is_ok()
     }
@@ -256,7 +258,7 @@ impl Comm {
             if state == ABORTED || (state != LEFT && began.elapsed() > self.deadline) {
                 return status;
             }
-            thread::sleep(LOOK);
+            thread::sleep(if state == LEFT { LEISURE } else { LOOK });
             status = self.async_error().unwrap_or_else(|failed| failed);
         }
         status

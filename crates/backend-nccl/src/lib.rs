@@ -17,6 +17,7 @@
 mod aside;
 mod board;
 mod calls;
+mod closing;
 mod comm;
 mod eligibility;
 mod ends;

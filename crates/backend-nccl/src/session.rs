@@ -1,24 +1,19 @@
 //! The group on one rank: enqueues calls, ends waits, says goodbye.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
 
 use crossover_core::agreement::StepError;
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
 
-use crate::aside::{Fared, within};
-use crate::board::{Board, Record};
+use crate::aside::{Aside, Fared};
+use crate::board::Record;
 use crate::calls::{Made, of_device};
 use crate::eligibility::{DESCRIPTOR, PINNED, SYMMETRIC};
 use crate::ends::Ends;
 use crate::pins::Pins;
-use crate::watch::{Bell, PATIENCE, Shared};
-
-/// How long a communicator with captured calls may take to close before it is looked at whether that is
-/// for their graphs: longer than it takes where there are none.
-const GRAPHS: Duration = Duration::from_millis(300);
+use crate::watch::{Bell, Shared};
 
 /// Everything a rank needs for a call.
 pub(crate) struct NcclSession {
@@ -116,11 +111,8 @@ impl Session for NcclSession {
         if !shared.ends.is_well() {
             return Err(self.ended("close", seq));
         }
-        let (closing, began) = (Arc::clone(&shared), Instant::now());
-        // With a board ranks know of each other without the library.
-        let has_graphs = self.is_captured && shared.ends.board.is_some();
-        let patience = if has_graphs { GRAPHS.min(shared.deadline) } else { shared.deadline };
-        let mut closed = within(patience, "ncclCommFinalize", move || {
+        let closing = Arc::clone(&shared);
+        let begun = Aside::begin("ncclCommFinalize", move || {
             let device = &closing.maker.device;
             device.make_current().map_err(StepError::new)?;
             let deregistered = closing.windows.as_ref().map(|w| w.deregister());
@@ -128,27 +120,28 @@ impl Session for NcclSession {
             let both = deregistered.unwrap_or(Ok(())).and(closed);
             Ok(both.map_err(StepError::new)?)
         });
+        let closed = begun.and_then(|closing| match &shared.ends.board {
+            // With a board ranks know of each other without the library.
+            Some(board) if self.is_captured => shared.close_beside_graphs(&closing, board),
+            _ => closing.wait(shared.deadline),
+        });
         if let Some(board) = &shared.ends.board {
             board.close(rank);
-            if has_graphs && matches!(closed, Err(Fared::Late(_))) {
-                closed = self.leave_to_graphs(board, began);
-            }
         }
         let closed = closed.map_err(|fared| match fared {
             // Somebody ended the group meanwhile, and said why.
             _ if !shared.ends.is_well() => self.ended("close", seq),
-            Fared::Late(text) if self.is_captured && shared.ends.board.is_none() => {
-                let text = format!(
-                    "{text}: it waits for a peer, or for the end of graphs with calls of this group, \
-                     which must be destroyed before the group is closed"
-                );
-                let (step, call) = ("nccl, close".to_owned(), "closing the communicator");
-                self.end(EnqueueError::Vendor { step, seq, call, text }, "close", seq)
-            }
             Fared::Late(_) => {
-                let known = shared.ends.board.as_ref().map(|board| board.open());
-                let ranks = known.unwrap_or_else(|| shared.peers());
-                let (step, waited) = ("nccl, close".to_owned(), shared.deadline);
+                // Who has closed without a call that others wait in will not make it any more.
+                let known = shared.ends.board.as_ref().map(|board| {
+                    [board.open(), board.elsewhere(rank)].into_iter().find(|all| !all.is_empty())
+                });
+                let ranks = known.flatten().unwrap_or_else(|| shared.peers());
+                let step = match self.is_captured && shared.ends.board.is_none() {
+                    true => "nccl, close (graphs with calls of the group must be gone before)",
+                    false => "nccl, close",
+                };
+                let (step, waited) = (step.to_owned(), shared.deadline);
                 self.end(EnqueueError::Late { step, seq, ranks, waited }, "close", seq)
             }
             Fared::Failed(text) => {
@@ -169,23 +162,6 @@ impl Session for NcclSession {
 }
 
 impl NcclSession {
-    /// The library frees a communicator once all graphs with calls of it are gone, which is up to the
-    /// engine: an engine may close its groups first. So once every rank has closed, the library is
-    /// left to wait for that by itself.
-    fn leave_to_graphs(&self, board: &Board, began: Instant) -> Result<(), Fared> {
-        let Shared { ends, comm, deadline, .. } = &*self.shared;
-        while !board.open().is_empty() {
-            if !ends.is_well() || began.elapsed() > *deadline {
-                return Err(Fared::Late("a peer has not closed".to_owned()));
-            }
-            thread::sleep(PATIENCE);
-        }
-        if comm.leave() {
-            tracing::info!("the communicator is freed once the graphs with its calls are gone");
-        }
-        Ok(())
-    }
-
     /// On one node: do the peers that are there make this call?
     fn compare(&mut self, record: &Record, seq: u64) -> Result<(), EnqueueError> {
         self.history = record.after(self.history);

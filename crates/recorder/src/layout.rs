@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes, `crossrec`.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crossrec");
 /// Of what follows. A reader refuses any other.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Records that are kept: at 80 calls a decode step, the last fifty steps.
 pub(crate) const SLOTS: usize = 4096; // size: 256 KiB, which fits a container's 64 MiB of /dev/shm 200 times
 /// Call sites that are told apart; the rest have number 0, "elsewhere".

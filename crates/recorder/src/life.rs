@@ -46,15 +46,23 @@ impl Process {
         if main.threads <= 1 {
             return true;
         }
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else {
-            return true;
+        let threads = match std::fs::read_dir(format!("/proc/{}/task", self.pid)) {
+            Ok(threads) => threads,
+            Err(e) => return has_ended(&e),
         };
-        threads.flatten().all(|thread| {
-            let text = std::fs::read_to_string(thread.path().join("stat"));
-            // One that cannot be read has ended since.
-            text.map_or(true, |text| parse(&text).is_none_or(|stat| stat.is_ending))
+        threads.into_iter().all(|thread| {
+            match thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat"))) {
+                Ok(text) => parse(&text).is_some_and(|stat| stat.is_ending),
+                Err(e) => has_ended(&e),
+            }
         })
     }
+}
+
+/// Is there nobody to tell of any more? Another error says nothing.
+fn has_ended(why: &std::io::Error) -> bool {
+    let code = why.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::NOENT | Errno::SRCH))
 }
 
 /// What the lock and `/proc` say of the owner of a ring.

@@ -6,35 +6,6 @@
 
 #include <crossover/stage.h>
 
-// Packs `i`, `i + stride`, ... of a tensor, so many as are on their way at a time.
-constexpr uint32_t FLIGHT = 4;
-
-PLATFORM_DEVICE void copy_flight(uint64_t to, uint64_t from, uint64_t bytes, uint64_t i, uint64_t stride) {
-  const uint64_t whole = ((to | from) & 15) == 0 ? bytes / 16 : 0, all = units(bytes, 16);
-  const auto load = [&](uint32_t n) { return load_pack(reinterpret_cast<const void*>(from + (i + n * stride) * 16)); };
-  const auto store = [&](uint32_t n, const Pack& p) { store_pack(reinterpret_cast<void*>(to + (i + n * stride) * 16), p); };
-  Pack packs[FLIGHT];
-  if (i + (FLIGHT - 1) * stride < whole) {
-#pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) packs[n] = load(n);
-#pragma unroll
-    for (uint32_t n = 0; n < FLIGHT; ++n) store(n, packs[n]);
-    return;
-  }
-#pragma unroll
-  for (uint32_t n = 0; n < FLIGHT; ++n) {
-    if (i + n * stride < whole) packs[n] = load(n);
-  }
-#pragma unroll
-  for (uint32_t n = 0; n < FLIGHT; ++n) {
-    if (i + n * stride < whole) store(n, packs[n]);
-  }
-  // What is misaligned, or the last bytes.
-  for (uint64_t at = i; at < all && at <= i + (FLIGHT - 1) * stride; at += stride) {
-    if (at >= whole) store_unit16(to, at, bytes, load_unit16(from, at, bytes));
-  }
-}
-
 // The piece from `begin` on of every part that this rank receives, the ranks by turns, each rank beginning with another: all
 // links are busy at a time, and the memory with this rank's own part, which comes last.
 PLATFORM_DEVICE void copy_parts(const PartsArgs& a, const Epoch& e, const uint64_t* row, uint64_t begin, uint64_t most,

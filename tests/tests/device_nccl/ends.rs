@@ -289,6 +289,27 @@ tests_apart! {
         assert!(!library.stand_in.told().contains("abort"), "{}", library.stand_in.told());
     }
 
+    fn a_call_that_a_peer_left_out_is_not_taken_for_a_graph(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        let told = form(stand, 2, |_| soon(stand, &library), |boot, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            let _graph = tensor.capture(boot, &comm);
+            if boot.rank() == 1 {
+                tensor.call(&comm).expect("it is enqueued");
+            }
+            boot.all_gather("enqueued", &[]).expect("all are here");
+            let closed = comm.close().map_err(|e| e.to_string());
+            boot.all_gather("closed", &[]).expect("all are here");
+            closed
+        });
+        // Whoever is first tells both.
+        for why in told {
+            let why = why.expect_err("rank 0 has not made the call");
+            assert!(why.contains("still waiting for rank"), "{why}");
+        }
+    }
+
     fn a_peer_that_does_not_close_is_late_whatever_was_captured(stand) {
         let library = Library::build(stand, &["DISTINCT_DEVICES"]);
         form(stand, 2, |_| soon(stand, &library), |boot, formed| {

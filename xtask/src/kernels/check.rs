@@ -18,7 +18,7 @@ const LIMITS: [(&str, u32, u32); 6] = [
     ("cuda", 512, 128),
     ("cuda", 1024, 64),
     ("hip", 256, 256),
-    ("hip", 512, 128),
+    ("hip", 512, 256),
     ("hip", 1024, 128),
 ];
 
@@ -141,7 +141,10 @@ mod tests {
             why_not("cuda", &kernel(512, 129)),
             ["129 registers, and at most 128 where a block has up to 512 threads"]
         );
-        assert!(why_not("hip", &kernel(512, 65)).is_empty());
+        // Two waves a SIMD, and four.
+        assert!(why_not("hip", &kernel(512, 256)).is_empty());
+        assert!(!why_not("hip", &kernel(512, 257)).is_empty());
+        assert!(!why_not("hip", &kernel(1024, 129)).is_empty());
         assert_eq!(why_not("hip", &kernel(0, 1)), ["it states no most threads of a block"]);
         let spills = Kernel { spill: 16, stack: 24, ..kernel(512, 128) };
         let manifest = Manifest {

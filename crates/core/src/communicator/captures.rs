@@ -201,12 +201,16 @@ impl Communicator {
     /// A peer that does not come to a commit has a reason that backends may know by now.
     fn ended_by(&self, inner: &mut Inner, error: CommitError) -> CommitError {
         let CommitError::ControlPlane(lost) = error else { return error };
+        self.known_end(inner).map_or(CommitError::ControlPlane(lost), CommitError::Ended)
+    }
+
+    /// Why a peer does not come to what ranks do over the control plane, if backends know. An abort is
+    /// what another peer made of the same loss: who heard of it first is no news.
+    pub(super) fn known_end(&self, inner: &mut Inner) -> Option<EnqueueError> {
         let seq = inner.seq;
         let ended = inner.sessions.iter_mut().flatten().find_map(|s| s.check(seq).err());
-        match ended {
-            Some(e) => CommitError::Ended(self.aborts.cause_of(e)),
-            None => CommitError::ControlPlane(lost),
-        }
+        let cause = ended.map(|e| self.aborts.cause_of(e));
+        cause.filter(|e| !matches!(e, EnqueueError::Aborted { .. }))
     }
 
     /// Everywhere or nowhere.

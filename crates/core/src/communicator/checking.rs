@@ -68,7 +68,7 @@ impl Communicator {
             }
             Err(why) => Err(why.to_string()),
         };
-        compare(&**channel, seq, Said(mine)).map_err(|e| self.poison(inner, e))?;
+        compare(&**channel, seq, Said(mine)).map_err(|e| self.differ(inner, e))?;
         decided
     }
 
@@ -84,9 +84,15 @@ impl Communicator {
         let mut inner = self.lock();
         let told = inner.usable().and_then(|()| {
             let said = Said(Err(why.to_string()));
-            compare(channel, inner.seq + 1, said).map_err(|e| self.poison(&mut inner, e))
+            compare(channel, inner.seq + 1, said).map_err(|e| self.differ(&mut inner, e))
         });
         told.err().unwrap_or(why)
+    }
+
+    /// A comparison failed. A peer that did not come to it may have had a reason.
+    fn differ(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
+        let reason = if error.is_loss() { self.known_end(inner) } else { None };
+        self.poison(inner, reason.unwrap_or(error))
     }
 }
 
