@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crossover_core::call::Dtype;
+use crossover_recorder::{Class, Diagnosis, Verdict, analyse, in_folder};
 use rings::{Call, Ranks, STEP};
 use serde_json::Value;
 
@@ -58,6 +59,20 @@ fn keep(from: &Path, to: &Path) {
         let rank = name.rsplit('.').next().expect("a rank");
         fs::copy(entry.path(), to.join(format!("{rank}.ring"))).expect("a copy");
     }
+}
+
+/// What is found out of the rings of some ranks at this moment.
+fn judged(folder: &Path, ranks: &[u32]) -> Diagnosis {
+    let mut images = in_folder(folder).expect("a folder").images;
+    images.retain(|image| ranks.contains(&image.about.rank));
+    analyse(&images).pop().expect("a job")
+}
+
+/// What the watchdog writes beside the rings.
+fn tell(told: &Diagnosis, dump: &Path) -> Value {
+    let told = serde_json::to_value(told).expect("data alone");
+    fs::write(dump.join("verdict.json"), told.to_string()).expect("a file");
+    told
 }
 
 #[test]
@@ -140,6 +155,103 @@ fn a_dump_that_lost_rings_says_what_it_said_when_it_was_whole() {
     let said = String::from_utf8_lossy(&output.stdout);
     let lost = "the dump has lost the rings of rank 9; when it was written it said: rank 9 did it";
     assert!(said.contains(lost), "{said}");
+}
+
+#[test]
+fn a_dump_says_what_it_said_when_it_was_written() {
+    let (live, dumps) = (folder(), folder());
+    let mut ranks = Ranks::new(live.path(), "demo", 7, 4);
+    ranks.steps(0..6);
+    for rank in [0, 2, 3] {
+        ranks.begin(rank, STEP[0]);
+    }
+    let told = judged(live.path(), &[0, 1, 2, 3]);
+    assert_eq!((told.verdicts[0].class, &told.verdicts[0].ranks), (Class::NotArrived, &vec![1]));
+    // Ranks are freed before their rings are copied: one goes another way, one ends.
+    ranks.begin(1, Call { count: 64, ..STEP[0] });
+    ranks.lose(0);
+    let names = ["crossover.demo.tp.7", "crossover.demo.tp.9"].map(|name| dumps.path().join(name));
+    for dump in &names {
+        keep(live.path(), dump);
+        tell(&told, dump);
+    }
+    drop(ranks);
+    let (one, all) = (path(&names[0]), path(dumps.path()));
+    for target in [one, all] {
+        let mut report = json(&diagnose(&[target, "--json"], live.path()), 1);
+        let job = report["jobs"][0].as_object_mut().expect("a job");
+        let written = job.remove("written").expect("a time");
+        assert!(written.as_str().is_some_and(|at| at.ends_with(" UTC")), "{written}");
+        assert_eq!(report["jobs"], serde_json::json!([told]), "{target}");
+    }
+    let output = diagnose(&[one], live.path());
+    ended(&output, 1);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let head = "job demo\nas it was when its dump was written, ";
+    assert!(said.starts_with(head) && said.contains(" UTC\n\nnot_arrived: "), "{said}");
+    assert!(said.contains("1     node-a:4101  running, open  24 "), "{said}");
+    assert!(!said.contains("two looks"), "{said}");
+    // What was said stays, without rings too.
+    for rank in 0..4 {
+        fs::remove_file(names[0].join(format!("{rank}.ring"))).expect("it is there");
+    }
+    let report = json(&diagnose(&[one, "--json"], live.path()), 1);
+    assert_eq!(report["jobs"][0]["verdicts"][0]["class"], "not_arrived");
+    let note = "the dump has lost the rings of ranks 0, 1, 2 and 3";
+    assert_eq!(report["notes"], serde_json::json!([note]));
+    let output = diagnose(&[one, "--timeline", "t.html"], live.path());
+    ended(&output, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no ring of `demo` can be read"));
+}
+
+#[test]
+fn dumps_of_several_nodes_are_told_together() {
+    let (live, dumps) = (folder(), folder());
+    let ranks = odd_one(live.path(), Call { count: 64, ..STEP[0] });
+    let whole = judged(live.path(), &[0, 1, 2, 3]);
+    for node in [[0, 1], [2, 3]] {
+        let dump = dumps.path().join(format!("crossover.demo.tp.7.node-of-{}", node[0]));
+        keep(live.path(), &dump);
+        for rank in (0..4).filter(|rank| !node.contains(rank)) {
+            fs::remove_file(dump.join(format!("{rank}.ring"))).expect("it is there");
+        }
+        // A node alone cannot tell who is odd.
+        let of_node =
+            Verdict { class: Class::Ended, ranks: node.into(), ..whole.verdicts[0].clone() };
+        let told = Diagnosis { verdicts: vec![of_node], ..judged(live.path(), &node) };
+        assert!(!told.notes.is_empty(), "others were not seen");
+        tell(&told, &dump);
+    }
+    drop(ranks);
+    let report = json(&diagnose(&[path(dumps.path()), "--json"], live.path()), 1);
+    assert_eq!(report["jobs"].as_array().map(Vec::len), Some(1));
+    let job = &report["jobs"][0];
+    let verdicts = job["verdicts"].as_array().expect("verdicts").iter();
+    let found: Vec<_> = verdicts.map(|v| (v["class"].clone(), v["ranks"].clone())).collect();
+    let expected = [("ended", vec![0, 1]), ("ended", vec![2, 3]), ("size_mismatch", vec![2])];
+    assert_eq!(found, expected.map(|(class, ranks)| (class.into(), ranks.into())));
+    let ranks = job["groups"][0]["ranks"].as_array().expect("ranks");
+    assert!(ranks.iter().all(|rank| rank["seen"] == true && rank["life"] == "running"));
+    assert_eq!(job["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_no_finding() {
+    let folder = folder();
+    let _alive = odd_one(folder.path(), Call { count: 64, ..STEP[0] });
+    for options in [&["demo"][..], &["demo", "--json"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+            .arg("diagnose")
+            .args(options)
+            .env("CROSSOVER_RECORD_DIR", folder.path())
+            .stdout(full)
+            .output()
+            .expect("the program starts");
+        ended(&output, 2);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("error: the output cannot be written: "), "{error}");
+    }
 }
 
 #[test]

@@ -1,35 +1,70 @@
-//! A dump is about the moment at which it was written: who lived then, and how long ranks had
-//! waited by then.
+//! A dump is about the moment at which it was written: what was the matter then, who lived, and how
+//! long ranks had waited.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossover_core::bootstrap::ranks_in_words;
-use crossover_recorder::{Found, Image, Life};
+use crossover_recorder::{Diagnosis, Found, Image, Life};
 use serde_json::Value;
 
-/// What the watchdog writes beside the rings: what it knew and rings do not tell.
+use super::written;
+
+/// What the watchdog writes beside the rings: what it found, and what it knew and rings do not tell.
 const VERDICT: &str = "verdict.json";
 /// More is no verdict.
 const VERDICT_BYTES: u64 = 16 << 20; // size: a hundred groups of a hundred ranks take 4 MiB
 
-/// Sets a dump's images to the time of the dump. Other images stay as they are.
-pub(super) fn as_it_was(folder: &Path, mut found: Found) -> Found {
-    let written = written(&found.images);
-    let told = read(&folder.join(VERDICT)).unwrap_or_default();
-    let told: Value = serde_json::from_slice(&told).unwrap_or_default();
-    found.notes.extend(lost(&told, &found.images));
-    let lives = lives(&told);
-    for image in found.images.iter_mut().filter(|image| is_copy(image)) {
+/// What a folder holds that was written when a group ended.
+pub(super) struct Dump {
+    /// What was found then, if it can be read. Rings were copied after it, some of them when ranks
+    /// had already been freed, so that they are no match for it.
+    pub(super) told: Option<Diagnosis>,
+    /// Copies of rings, set to the time of the dump.
+    pub(super) images: Vec<Image>,
+    /// What is to be said of it.
+    pub(super) notes: Vec<String>,
+    /// When it was written, since 1970: a tenth of a second or so before. It outlives that dumps are
+    /// copied.
+    pub(super) at: Duration,
+    /// The verdict's time as a file's: of several dumps in one place it tells which was first.
+    pub(super) modified: Duration,
+}
+
+impl Dump {
+    /// What was the matter, if it says so.
+    pub(super) fn verdict(&self) -> Option<&Diagnosis> {
+        self.told.as_ref().filter(|told| !told.verdicts.is_empty())
+    }
+}
+
+/// Takes a folder's copies of rings for a dump. Other rings are left to whoever asks.
+pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
+    let mut images: Vec<Image> = found.images.extract_if(.., |image| is_copy(image)).collect();
+    let written = written(&images);
+    let value = read(folder);
+    let told = written::diagnosis(&value);
+    let is_told = told.as_ref().is_some_and(|told| !told.verdicts.is_empty());
+    let notes = lost(&value, &images, is_told).into_iter().collect();
+    let lives = lives(&value);
+    for image in &mut images {
         let (group, rank) = (image.about.group, image.about.rank);
         if let Some(life) = lives.get(&(group, rank)) {
             image.life = *life;
         }
         image.progress.taken = written.get(&group).copied().unwrap_or(image.progress.taken);
     }
-    found
+    let modified = modified(&folder.join(VERDICT)).unwrap_or_default();
+    let at = written.values().max().map_or(modified, |at| Duration::from_nanos(*at));
+    Dump { told, images, notes, at, modified }
+}
+
+/// Is it a dump, even if all its rings are lost?
+pub(super) fn is_one(folder: &Path) -> bool {
+    written::diagnosis(&read(folder)).is_some()
 }
 
 fn is_copy(image: &Image) -> bool {
@@ -40,7 +75,7 @@ fn is_copy(image: &Image) -> bool {
 /// ten times a second. The file's own time is that of its last copy.
 fn written(images: &[Image]) -> BTreeMap<u64, u64> {
     let mut written = BTreeMap::new();
-    for image in images.iter().filter(|image| is_copy(image)) {
+    for image in images {
         let recorded = image.records.values().map(|record| record.at).max().unwrap_or(0);
         let sign = image.progress.beat.max(recorded);
         let latest = written.entry(image.about.group).or_insert(sign);
@@ -51,24 +86,28 @@ fn written(images: &[Image]) -> BTreeMap<u64, u64> {
 
 /// By group and rank, who lived.
 fn lives(told: &Value) -> BTreeMap<(u64, u32), Life> {
-    let life = |(key, rank): (_, Value)| Some((key, life(rank["life"].as_str()?)?));
+    let life = |(key, rank): (_, Value)| Some((key, written::life(rank["life"].as_str()?)?));
     ranks(told).into_iter().filter_map(life).collect()
 }
 
-/// What the dump said, where rings that it was made of are not in it: there was no room for them.
-fn lost(told: &Value, images: &[Image]) -> Option<String> {
+/// Where rings that a dump was made of are not in it, since there was no room for them; and what it
+/// said, unless that is told anyway.
+fn lost(told: &Value, images: &[Image], is_told: bool) -> Option<String> {
     let is_here = |key: (u64, u32)| images.iter().any(|i| (i.about.group, i.about.rank) == key);
     let seen = ranks(told).into_iter().filter(|(_, rank)| rank["seen"] == true);
-    let lost: Vec<u32> =
+    let mut lost: Vec<u32> =
         seen.filter(|(key, _)| !is_here(*key)).map(|((_, rank), _)| rank).collect();
+    lost.sort_unstable();
+    lost.dedup();
     let verdicts = told["verdicts"].as_array().into_iter().flatten();
     let said: Vec<&str> = verdicts.filter_map(|verdict| verdict["sentence"].as_str()).collect();
-    (!lost.is_empty()).then(|| {
-        let ranks = ranks_in_words(&lost);
-        format!(
-            "the dump has lost the rings of {ranks}; when it was written it said: {}",
-            said.join("; ")
-        )
+    let lost = match lost.as_slice() {
+        [] => return None,
+        lost => format!("the dump has lost the rings of {}", ranks_in_words(lost)),
+    };
+    Some(match is_told || said.is_empty() {
+        true => lost,
+        false => format!("{lost}; when it was written it said: {}", said.join("; ")),
     })
 }
 
@@ -79,7 +118,7 @@ fn ranks(told: &Value) -> Vec<((u64, u32), Value)> {
     for group in list(told, "groups") {
         for rank in list(&group, "ranks") {
             let number = rank["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
-            if let (Some(group), Some(number)) = (number_of(&group), number) {
+            if let (Some(group), Some(number)) = (written::number(&group), number) {
                 ranks.push(((group, number), rank));
             }
         }
@@ -87,8 +126,14 @@ fn ranks(told: &Value) -> Vec<((u64, u32), Value)> {
     ranks
 }
 
+/// A folder's verdict, or nothing.
+fn read(folder: &Path) -> Value {
+    let bytes = bytes(&folder.join(VERDICT)).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
 /// What a file holds, if it is one: in a folder where everybody writes it may be a pipe, or have no end.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if fs::metadata(path)?.is_file() {
         fs::File::open(path)?.take(VERDICT_BYTES).read_to_end(&mut bytes)?;
@@ -96,16 +141,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn life(name: &str) -> Option<Life> {
-    match name {
-        "running" => Some(Life::Running),
-        "stopped" => Some(Life::Stopped),
-        "gone" => Some(Life::Gone),
-        _ => None,
-    }
-}
-
-/// A group's number, as verdicts have it.
-fn number_of(group: &Value) -> Option<u64> {
-    u64::from_str_radix(group["group"].as_str()?, 16).ok()
+fn modified(path: &Path) -> Option<Duration> {
+    let modified: SystemTime = fs::metadata(path).ok()?.modified().ok()?;
+    modified.duration_since(UNIX_EPOCH).ok()
 }

@@ -6,17 +6,18 @@ use std::path::Path;
 
 use crossover_recorder::{Diagnosis, Image, chrome_trace, flight_recorder, timeline};
 
-use super::Args;
+use super::{Args, Told};
 use crate::failure::Failure;
 
 /// Writes them. They are of one job: which one has to be clear.
-pub(super) fn write(args: &Args, images: &[Image], jobs: &[Diagnosis]) -> Result<(), Failure> {
+pub(super) fn write(args: &Args, images: &[Image], jobs: &[Told]) -> Result<(), Failure> {
     let asked = [&args.timeline, &args.chrome_trace, &args.flight_recorder];
     if asked.iter().all(|path| path.is_none()) {
         return Ok(());
     }
-    let [job] = jobs else {
-        let names: Vec<String> = jobs.iter().map(|job| format!("`{}`", job.job)).collect();
+    let [Told { diagnosis: job, .. }] = jobs else {
+        let names: Vec<String> =
+            jobs.iter().map(|job| format!("`{}`", job.diagnosis.job)).collect();
         let names = names.join(", ");
         return Err(Failure::usage(format!(
             "a file is written of one job, and the rings are of {names}: name the job instead of \
@@ -24,6 +25,9 @@ pub(super) fn write(args: &Args, images: &[Image], jobs: &[Diagnosis]) -> Result
         )));
     };
     let images: Vec<Image> = images.iter().filter(|image| is_of(job, image)).cloned().collect();
+    if images.is_empty() {
+        return Err(Failure::usage(format!("no ring of `{}` can be read to write of it", job.job)));
+    }
     if let Some(path) = &args.timeline {
         file(path, timeline(&images, job).as_bytes())?;
     }

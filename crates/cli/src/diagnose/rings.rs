@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crossover_recorder::{Found, in_folder, jobs, of_job};
 
-use super::dump;
+use super::dump::{self, Dump};
 use crate::failure::Failure;
 use crate::group::Formation;
 
@@ -15,6 +15,15 @@ pub(super) enum Rings {
     In(Vec<PathBuf>),
     /// Those of a job of this node, some of which are in this folder.
     Of(String, PathBuf),
+}
+
+/// What was found there.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// What was written when groups ended: it does not change any more.
+    pub(super) dumps: Vec<Dump>,
+    /// All other rings: those of jobs that live, or have just ended.
+    pub(super) others: Found,
 }
 
 impl Rings {
@@ -41,26 +50,29 @@ impl Rings {
     }
 
     /// Reads them all, as they are now.
-    pub(super) fn look(&self) -> Result<Found, Failure> {
-        let found = match self {
+    pub(super) fn look(&self) -> Result<Looked, Failure> {
+        let mut looked = Looked::default();
+        match self {
             Rings::In(folders) => {
-                let mut all = Found::default();
                 for folder in folders {
-                    let found = in_folder(folder).map_err(|e| unreadable(folder, &e))?;
-                    let Found { images, notes, .. } = dump::as_it_was(folder, found);
-                    all.images.extend(images);
-                    all.notes.extend(notes);
+                    let mut found = in_folder(folder).map_err(|e| unreadable(folder, &e))?;
+                    let dump = dump::take(folder, &mut found);
+                    looked.others.images.extend(found.images);
+                    looked.others.notes.extend(found.notes);
+                    looked.others.notes.extend(dump.notes.iter().cloned());
+                    looked.dumps.push(dump);
                 }
-                all
             }
-            Rings::Of(job, kept) => of_job(job, kept),
-        };
-        match found.images.is_empty() {
-            true if found.notes.is_empty() => {
+            Rings::Of(job, kept) => looked.others = of_job(job, kept),
+        }
+        looked.dumps.retain(|dump| dump.verdict().is_some() || !dump.images.is_empty());
+        let Found { images, notes, .. } = &looked.others;
+        match looked.dumps.is_empty() && images.is_empty() {
+            true if notes.is_empty() => {
                 Err(Failure::usage("the rings are gone: the job has ended meanwhile"))
             }
-            true => Err(Failure::usage(format!("no ring can be read: {}", found.notes.join("; ")))),
-            false => Ok(found),
+            true => Err(Failure::usage(format!("no ring can be read: {}", notes.join("; ")))),
+            false => Ok(looked),
         }
     }
 }
@@ -68,7 +80,8 @@ impl Rings {
 /// This folder, or those in it: dumps of several groups or nodes are put beside one another.
 fn with_rings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let has_rings = |folder: &Path| {
-        in_folder(folder).map(|found| !found.images.is_empty() || !found.notes.is_empty())
+        let is_found = |found: Found| !found.images.is_empty() || !found.notes.is_empty();
+        in_folder(folder).map(|found| is_found(found) || dump::is_one(folder))
     };
     if has_rings(folder).map_err(|e| unreadable(folder, &e))? {
         return Ok(vec![folder.to_owned()]);

@@ -9,7 +9,8 @@ pub(super) fn now() -> String {
     text(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-fn text(since_epoch: u64) -> String {
+/// A time in seconds since 1970.
+pub(crate) fn text(since_epoch: u64) -> String {
     let (year, month, day) = date(since_epoch / SECONDS_A_DAY);
     let of_day = since_epoch % SECONDS_A_DAY;
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);

@@ -10,7 +10,7 @@ mod bench;
 mod beside;
 mod buffer;
 mod case;
-mod clock;
+pub(crate) mod clock;
 mod contender;
 mod data;
 mod device;
