@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::job::{engines, together, wired};
+use super::job::{engines, on_host, together, wired};
 
 /// One rank does something else; all end with a mismatch, and the dump is about `ranks`.
 #[track_caller]
@@ -117,6 +117,22 @@ fn a_note_that_one_rank_leaves_out_is_told_and_ends_nothing() {
         let names = |line: &str| line.contains("rank 1") && line.contains("a note of state");
         assert!(warning.is_some_and(names), "{ended:#?}");
     }
+}
+
+#[test]
+fn a_drift_that_rings_have_forgotten_before_a_second_look_ends_nothing() {
+    // Steps are so fast that what is kept is overwritten between two looks, and so many that a third comes.
+    together(&[("drift", 1), ("skip", 2), ("drift", 0)], |&(what, rank)| {
+        let fault = format!("rank={rank},step=6,at=state,{what}");
+        let ended = on_host(3, &fault).with("--steps 6000 --jitter 2").run();
+        for end in &ended.well().ends {
+            let of_watch = end.stderr.lines().filter(|line| line.contains("crossover::watch"));
+            let lines: Vec<&str> = of_watch.collect();
+            assert!(lines.iter().all(|line| line.contains(" WARN ")), "{ended:#?}");
+            let names = |line: &&&str| line.contains(&format!("rank {rank} "));
+            assert_eq!(lines.iter().filter(names).count(), 1, "{ended:#?}");
+        }
+    });
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn of_group(group: &Group<'_>) -> Vec<Verdict> {
     let waits = || waits::verdict(group);
     match &mut parted {
         // What ranks wait for after they have parted follows from it.
-        Some(verdict) if verdict.class == Class::StateDrift && verdict.effect.is_none() => {
+        Some(verdict) if verdict.effect.is_none() && are_side_by_side(group, verdict.class) => {
             verdict.effect = waits().map(Box::new);
         }
         _ => {}
@@ -95,6 +95,21 @@ fn of_group(group: &Group<'_>) -> Vec<Verdict> {
         verdict.evidence.extend(device::evidence(group, &verdict.ranks));
     }
     verdicts
+}
+
+/// Do records of one number belong together though histories differ? Only then they tell who waits.
+fn are_side_by_side(group: &Group<'_>, parted: Class) -> bool {
+    let front = group.images.values().map(|image| group::issued(image)).min().unwrap_or(0);
+    let mut there = group.images.values().map(|image| {
+        let record = image.records.get(&front)?;
+        Some((record.seq, record.what))
+    });
+    let first = there.next().flatten();
+    match parted {
+        Class::StateDrift => true,
+        Class::DivergedBeforeWindow => first.is_some() && there.all(|other| other == first),
+        _ => false,
+    }
 }
 
 /// Adds a verdict; of a process that is lost in several groups there is one.

@@ -229,6 +229,9 @@ fn before_window(group: &Group<'_>, difference: &Difference) -> Verdict {
     let Difference { number, equal, .. } = difference;
     let mut verdict = finding(group, Class::DivergedBeforeWindow, difference.odd());
     verdict.number = Some(*number);
+    if let Some(record) = side(group, difference, 0).and_then(|i| i.records.get(number)) {
+        (verdict.seq, verdict.step) = (Some(record.seq), Some(record.step));
+    }
     let odd = difference.sides[1..].concat();
     let tail = if difference.has_majority() { "" } else { "; neither side is a majority" };
     let since = match equal {

@@ -9,9 +9,9 @@ use crossover_core::settings::{HOST_DEVICE, OnHang};
 
 use super::Group;
 use super::device::Device;
+use super::judge::{self, Judged};
 use super::patience::{Kind, Patience};
-use crate::analyse;
-use crate::diagnosis::{Class, NOTE, Verdict};
+use crate::diagnosis::Class;
 use crate::dump;
 use crate::group::GroupRecorder;
 use crate::image::{Image, Life, Phase};
@@ -47,7 +47,7 @@ struct Suspicion {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Suspect {
+pub(super) enum Suspect {
     /// A process is gone, or its group has failed.
     Gone,
     /// Ranks have other histories.
@@ -175,12 +175,13 @@ impl Look {
         Some(Finding { suspect, before, age, is_grave })
     }
 
-    /// What was found was not so: if it is still suspected, it is looked at anew.
-    pub(super) fn again(&mut self) {
+    /// What was found was not so: if it is still suspected, it is looked at anew. A difference that was told
+    /// stays told.
+    pub(super) fn again(&mut self, not_so: &Finding) {
         self.suspicion = None;
         self.told = None;
         self.is_grave_told = false;
-        self.is_difference_told = false;
+        self.is_difference_told &= not_so.suspect != Suspect::Differs;
     }
 
     /// After how long a wait is worth a word.
@@ -190,11 +191,13 @@ impl Look {
         options.warn_after.unwrap_or_else(usual).min(options.hang_after)
     }
 
-    /// Is anybody in a call, or ahead of others?
+    /// Is anybody in a call, or ahead of others? Who has left out a note is behind for good, and nobody waits
+    /// for it.
     fn is_pending(&self) -> bool {
         let open = || self.far.iter().flatten().filter(|far| is_open(far.phase));
         let most = open().map(|far| far.issued).max();
-        open().any(|far| far.finished < far.issued || Some(far.issued) != most)
+        let is_apart = |issued: u64| !self.is_difference_told && Some(issued) != most;
+        open().any(|far| far.finished < far.issued || is_apart(far.issued))
     }
 
     /// Is this rank in a call?
@@ -215,42 +218,37 @@ impl Look {
 }
 
 /// Looks a second time, says what it is, and does what was set. `false` if nothing is wrong after all.
-pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: Finding) -> bool {
+pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: &Finding) -> bool {
     let images = finding.suspect.images(recorder, all);
     let about = recorder.ring().about();
-    let found = analyse::analyse_twice(&finding.before, &images);
-    let Some(diagnosis) = found.into_iter().find(|found| found.job == about.job) else {
-        return false;
-    };
-    let verdict = diagnosis.verdicts.iter().find(|verdict| verdict.group == about.group);
-    // A circle of waits is told in one of its groups.
-    let circle = || diagnosis.verdicts.iter().find(|v| v.class == Class::CrossGroupDeadlock);
-    let verdict = verdict.or_else(circle);
-    let Some(verdict) = verdict.filter(|verdict| finding.suspect.is_confirmed_by(verdict.class))
-    else {
+    let judged = judge::judge(finding.suspect, about, &finding.before, &images);
+    let Some(Judged { verdict, images }) = judged else {
         tracing::debug!(target: "crossover::watch", "a second look found nothing");
         return false;
     };
-    if !finding.is_grave || is_harmless(verdict, finding.suspect) {
+    if !finding.is_grave || judge::is_harmless(&verdict, finding.suspect) {
         let advice = verdict.advice.first().map(|advice| format!("; {advice}")).unwrap_or_default();
-        let age = finding.age;
-        tracing::warn!(target: "crossover::watch", "{} (for {age:.1?}){advice}", verdict.sentence);
+        let age = match finding.suspect {
+            Suspect::Waits => format!(" (for {:.1?})", finding.age),
+            Suspect::Gone | Suspect::Differs => String::new(),
+        };
+        tracing::warn!(target: "crossover::watch", "{}{age}{advice}", verdict.sentence);
         return true;
     }
     let is_circle = verdict.class == Class::CrossGroupDeadlock;
     let is_own = |group: &&Group| Arc::ptr_eq(&group.recorder, recorder);
-    let ended =
-        || all.iter().filter(|group| is_own(group) || is_circle && is_stuck(group, &images));
+    let ended = || all.iter().filter(|group| is_own(group) || is_circle && is_stuck(group, images));
     let others = |own: &Group| {
         let others = ended().filter(|other| !Arc::ptr_eq(&other.recorder, &own.recorder));
         others.map(|other| Arc::clone(&other.recorder)).collect::<Vec<_>>()
     };
     // All are told of before any is ended: peers that come free end their processes.
     let dumped = |group: &Group| {
-        dump::report(&group.recorder, &others(group), || images.clone(), "the watchdog")
+        dump::report(&group.recorder, &others(group), || images.to_vec(), "the watchdog")
     };
     let said: Vec<_> = ended().filter_map(dumped).collect();
-    end(ended().collect(), &images, &error(verdict, finding.age));
+    let error = judge::error(&verdict, images, about.rank, finding.age);
+    end(ended().collect(), images, &error);
     // Last: a log that nobody reads may keep whoever writes into it.
     said.iter().for_each(dump::Said::log);
     true
@@ -291,20 +289,6 @@ fn is_stuck(group: &Group, images: &[Image]) -> bool {
     open().any(|p| p.finished < p.issued || Some(p.issued) != most)
 }
 
-/// A drift of state is no more than a word while calls still match. That ranks are a little apart is no
-/// effect of it: a wait that is one becomes a hang.
-/// Nor is a call that takes long and comes to its end.
-fn is_harmless(verdict: &Verdict, suspect: Suspect) -> bool {
-    let effect = verdict.effect.as_ref().map(|effect| effect.class);
-    let is_drift = verdict.class == Class::StateDrift
-        && effect.is_none_or(|effect| effect.is_wait() && suspect == Suspect::Differs);
-    // Notes are nobody's wait: calls may match all the same.
-    let is_note = verdict.class == Class::BranchDivergence
-        && suspect == Suspect::Differs
-        && verdict.fields == [NOTE];
-    is_drift || is_note || verdict.class == Class::SlowTransport
-}
-
 impl Suspect {
     /// What there is to look at: for whom a rank waits may be seen in other groups alone.
     fn images(self, recorder: &GroupRecorder, all: &[Group]) -> Vec<Image> {
@@ -312,44 +296,6 @@ impl Suspect {
             Suspect::Waits => all.iter().flat_map(|group| group.recorder.images()).collect(),
             Suspect::Gone | Suspect::Differs => recorder.images(),
         }
-    }
-
-    /// A look from nearer may find another cause, but not none.
-    fn is_confirmed_by(self, class: Class) -> bool {
-        match self {
-            Suspect::Gone => {
-                !matches!(class, Class::NotArrived | Class::DeviceBehind | Class::SlowTransport)
-            }
-            Suspect::Differs => !class.is_wait(),
-            Suspect::Waits => true,
-        }
-    }
-}
-
-/// What calls fail with from now on.
-fn error(verdict: &Verdict, waited: Duration) -> EnqueueError {
-    let (step, seq) = ("the watchdog".to_owned(), verdict.seq.unwrap_or(0));
-    let sentence = verdict.sentence.clone();
-    // A drift of state lets nobody wait; what it has led to does.
-    let shown = verdict.effect.as_deref().unwrap_or(verdict);
-    let ranks = shown.ranks.clone();
-    match (shown.class, ranks.first()) {
-        (Class::CrashedRank | Class::Left, Some(rank)) => {
-            EnqueueError::Lost { step, seq, rank: *rank, how: sentence }
-        }
-        (
-            Class::NotArrived
-            | Class::StoppedRank
-            | Class::Frozen
-            | Class::DeviceBehind
-            | Class::StuckTransport
-            | Class::CrossGroupDeadlock,
-            Some(_),
-        ) => EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited },
-        (Class::Ended, Some(rank)) => {
-            EnqueueError::Aborted { step, seq, rank: *rank, reason: sentence }
-        }
-        _ => EnqueueError::Mismatch { seq, what: sentence },
     }
 }
 

@@ -2,6 +2,7 @@
 //! vendor and reads memory and `/proc` alone, so that nothing that hangs can take it along.
 
 mod device;
+mod judge;
 mod look;
 mod patience;
 #[cfg(test)]
@@ -110,12 +111,12 @@ fn run() {
         }
         drop(watch);
         for (recorder, finding) in found {
-            if !look::act(&recorder, &all, finding) {
+            if !look::act(&recorder, &all, &finding) {
                 let is_it = |group: &&mut Watched| {
                     std::ptr::eq(group.recorder.as_ptr(), Arc::as_ptr(&recorder))
                 };
                 if let Some(group) = lock().groups.iter_mut().find(is_it) {
-                    group.look.again();
+                    group.look.again(&finding);
                 }
             }
         }
