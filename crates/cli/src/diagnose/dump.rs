@@ -27,6 +27,8 @@ pub(super) struct Dump {
     pub(super) images: Vec<Image>,
     /// What is to be said of it.
     pub(super) notes: Vec<String>,
+    /// The launcher's attempt at the job; 0 where no ring tells.
+    pub(super) attempt: u32,
     /// When it was written, since 1970: a tenth of a second or so before. It outlives that dumps are
     /// copied.
     pub(super) at: Duration,
@@ -59,7 +61,8 @@ pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
     }
     let modified = modified(&folder.join(VERDICT)).unwrap_or_default();
     let at = written.values().max().map_or(modified, |at| Duration::from_nanos(*at));
-    Dump { told, images, notes, at, modified }
+    let attempt = images.iter().map(|image| image.about.attempt).max().unwrap_or(0);
+    Dump { told, images, notes, attempt, at, modified }
 }
 
 /// Is it a dump, even if all its rings are lost?

@@ -1,5 +1,5 @@
-//! What dumps say themselves. Those of one failure are told as one: each group has its dump, and each
-//! node.
+//! What dumps say themselves. Those of one failure are told as one: each group has its dump, and
+//! each node.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,6 +19,7 @@ pub(super) struct Failure {
     pub(super) images: Vec<Image>,
     /// When the first was written, since 1970.
     pub(super) at: Duration,
+    attempt: u32,
     /// Of some groups each dump has a part of the ranks only: those of one node.
     pieced: BTreeSet<u64>,
 }
@@ -28,14 +29,17 @@ pub(super) fn take(dumps: &mut Vec<Dump>) -> Vec<Failure> {
     let mut told: Vec<Dump> = dumps.extract_if(.., |dump| dump.verdict().is_some()).collect();
     told.sort_by_key(|dump| dump.modified);
     let mut failures: Vec<Failure> = Vec::new();
-    for Dump { told, images, at, .. } in told {
+    for Dump { told, images, attempt, at, .. } in told {
         let Some(diagnosis) = told else { continue };
         let same = failures.iter_mut().find(|known| {
-            known.diagnosis.job == diagnosis.job && known.at.abs_diff(at) <= ONE_FAILURE
+            (&known.diagnosis.job, known.attempt) == (&diagnosis.job, attempt)
+                && known.at.abs_diff(at) <= ONE_FAILURE
         });
         match same {
             Some(known) => known.join(diagnosis, images),
-            None => failures.push(Failure { diagnosis, images, at, pieced: BTreeSet::new() }),
+            None => {
+                failures.push(Failure { diagnosis, images, at, attempt, pieced: BTreeSet::new() })
+            }
         }
     }
     failures.iter_mut().for_each(Failure::judge_pieces);
@@ -116,5 +120,61 @@ impl Failure {
         self.add(verdicts.into_iter().filter(of_histories).collect());
         // Whom one node did not see, another may have seen.
         self.diagnosis.notes = notes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::diagnose::written;
+
+    /// Of a group of two ranks.
+    fn dump(attempt: u32, seconds: u64, group: &str, seen: [bool; 2], sentence: &str) -> Dump {
+        let ranks = [0, 1].map(|rank| {
+            json!({
+                "rank": rank, "member": "h:1", "seen": seen[rank],
+                "issued": 0, "finished": 0, "step": 0,
+            })
+        });
+        let verdict = json!({
+            "class": "ended", "fields": [], "tag": "tp", "group": group,
+            "ranks": seen.map(u32::from), "sentence": sentence, "evidence": [], "advice": [],
+        });
+        let told = json!({
+            "job": "j", "notes": [], "verdicts": [verdict],
+            "groups": [{ "tag": "tp", "group": group, "world": 2, "ranks": ranks }],
+        });
+        let (at, told) = (Duration::from_secs(seconds), written::diagnosis(&told));
+        assert!(told.is_some(), "it is one");
+        Dump { told, images: Vec::new(), notes: Vec::new(), attempt, at, modified: at }
+    }
+
+    #[track_caller]
+    fn check(mut dumps: Vec<Dump>, expected: &[&[&str]]) {
+        let failures = take(&mut dumps);
+        let said = |failure: &Failure| -> Vec<String> {
+            failure.diagnosis.verdicts.iter().map(|verdict| verdict.sentence.clone()).collect()
+        };
+        assert_eq!(failures.iter().map(said).collect::<Vec<_>>(), expected);
+        assert!(dumps.is_empty());
+    }
+
+    #[test]
+    fn attempts_and_minutes_are_failures_of_their_own() {
+        let both = [true, true];
+        let dumps = [(0, 100, "a"), (0, 160, "b"), (1, 101, "c"), (0, 161, "d")];
+        let dumps = dumps.map(|(attempt, at, group)| dump(attempt, at, group, both, group));
+        check(dumps.into(), &[&["a", "b"], &["c"], &["d"]]);
+    }
+
+    #[test]
+    fn a_later_dump_is_heard_of_what_no_earlier_one_saw() {
+        let of = |at, seen, said| dump(0, at, "a", seen, said);
+        let (one, other, both) = ([true, false], [false, true], [true, true]);
+        check(vec![of(2, both, "second"), of(1, both, "first")], &[&["first"]]);
+        check(vec![of(2, other, "second"), of(1, one, "first")], &[&["first", "second"]]);
+        check(vec![of(2, one, "second"), of(1, both, "first")], &[&["first"]]);
     }
 }
