@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::about::About;
 use crate::analyse::analyse;
-use crate::diagnosis::Diagnosis;
+use crate::diagnosis::{Class, Diagnosis, Verdict};
 use crate::export::timeline;
 use crate::find::ENDING;
 use crate::forked::PerProcess;
@@ -71,7 +71,11 @@ fn written(
     let about = recorder.ring().about();
     let diagnosis = analyse(images).into_iter().find(|found| found.job == about.job)?;
     let mut verdicts = diagnosis.verdicts.iter();
-    let mine = verdicts.find(|verdict| verdict.group == about.group);
+    // A circle of waits is told in one of its groups.
+    let is_mine = |verdict: &&Verdict| {
+        verdict.group == about.group || verdict.class == Class::CrossGroupDeadlock
+    };
+    let mine = verdicts.find(is_mine);
     let mine = mine.or(diagnosis.verdicts.first());
     let verdict = mine.map_or("no rank is odd as far as rings tell", |verdict| &verdict.sentence);
     // The own group's first: the dump is called after it.

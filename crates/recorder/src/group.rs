@@ -16,6 +16,8 @@ use crossover_core::record::{Entry, Recorder};
 use crossover_core::settings::OnHang;
 
 use crate::about::{About, Process};
+use crate::analyse::analyse;
+use crate::diagnosis::Class;
 use crate::image::{Image, Life, Phase};
 use crate::reader::Reader;
 use crate::ring::Ring;
@@ -176,6 +178,24 @@ impl GroupRecorder {
         }
     }
 
+    /// Other groups of this process in which somebody is in a call, if ranks wait for one another over them.
+    fn in_a_circle(&self) -> Vec<Arc<GroupRecorder>> {
+        let is_waiting = |other: &Arc<GroupRecorder>| {
+            let far = other.rings.iter().flatten().filter_map(Reader::far);
+            !std::ptr::eq(Arc::as_ptr(other), self)
+                && far.into_iter().any(|far| far.finished < far.issued)
+        };
+        let others: Vec<_> = watch::groups().into_iter().filter(is_waiting).collect();
+        if others.is_empty() {
+            return others;
+        }
+        let beside = others.iter().flat_map(|other| other.images());
+        let images: Vec<Image> = self.images().into_iter().chain(beside).collect();
+        let mut verdicts = analyse(&images).into_iter().flat_map(|found| found.verdicts);
+        let is_circle = verdicts.any(|verdict| verdict.class == Class::CrossGroupDeadlock);
+        if is_circle { others } else { Vec::new() }
+    }
+
     /// This rank's part is over: if it said no goodbye its peers see that it left, its ring's name goes, and those
     /// of peers that died before they could take theirs away.
     pub(crate) fn leave(&self) {
@@ -228,13 +248,17 @@ impl Recorder for GroupRecorder {
         self.ring.write_end(&error.to_string());
         self.ring.enter(Phase::Failed);
         let cause = format!("the group failed: {error}");
+        let is_mismatch = matches!(error, EnqueueError::Mismatch { .. });
+        // Who is awaited here may wait in another group.
+        let beside = if is_mismatch { Vec::new() } else { self.in_a_circle() };
         let images = || {
-            if matches!(error, EnqueueError::Mismatch { .. }) {
+            if is_mismatch {
                 self.await_peers();
             }
-            self.images()
+            let beside = beside.iter().flat_map(|other| other.images());
+            self.images().into_iter().chain(beside).collect()
         };
-        if let Some(said) = dump::report(self, &[], images, &cause) {
+        if let Some(said) = dump::report(self, &beside, images, &cause) {
             said.log();
         }
     }

@@ -149,3 +149,23 @@ fn ranks_that_wait_for_one_another_in_two_groups() {
         assert!(!ended.dumps.is_empty(), "{ended:#?}");
     });
 }
+
+#[test]
+fn a_call_that_gives_up_in_such_a_circle_tells_of_it() {
+    // Which rank waits longest is the first to give up; the others come to it in their own time.
+    let cases = ["", "rank=0,step=6,at=attn,delay=700"];
+    together(&cases, |late| {
+        let plan = on_host(3, &format!("rank=1,step=6,at=attn,swap {late}")).with("--double");
+        let ended = plan.set("call_timeout", "2s").run();
+        ended.codes(4, &[]);
+        for end in &ended.ends {
+            let error = end.stderr.lines().find(|l| l.contains("ERROR crossover::watch"));
+            let tells = error.is_some_and(|line| line.contains("deadlock over groups"));
+            assert!(tells, "{ended:#?}");
+        }
+        for (tag, dump) in &ended.dumps {
+            assert_eq!(dump["verdicts"][0]["class"], "cross_group_deadlock", "{tag}: {ended:#?}");
+        }
+        assert!(!ended.dumps.is_empty(), "{ended:#?}");
+    });
+}

@@ -6,7 +6,7 @@ use crossover_core::settings::HOST_DEVICE;
 
 use crate::about::Process;
 use crate::diagnosis::{Class, Verdict};
-use crate::image::Life;
+use crate::image::{Image, Life};
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, outstanding};
@@ -28,6 +28,8 @@ pub(super) struct Circle {
     pub(super) verdict: Verdict,
     /// Ranks of groups, by index, that are waited for in it.
     pub(super) explains: Vec<(usize, u32)>,
+    /// Has a call of it been given up? Then its processes leave their groups.
+    pub(super) is_over: bool,
 }
 
 /// Finds every circle of waits once.
@@ -62,25 +64,30 @@ pub(super) fn elsewhere(groups: &[Group<'_>], verdict: &Verdict) -> Vec<String> 
     verdict.ranks.iter().filter_map(told).collect()
 }
 
-/// All waits of ranks that can still go on.
+/// All waits of ranks that can still go on, and those that were given up before the others came.
 fn waits(groups: &[Group<'_>]) -> Vec<Wait> {
     let of_group = |(group, rings): (usize, &Group<'_>)| -> Vec<Wait> {
-        let able = |image: &&crate::image::Image| {
-            !failed(image) && matches!(image.life, Life::Running | Life::Unknown)
-        };
+        let able =
+            |image: &&Image| !failed(image) && matches!(image.life, Life::Running | Life::Unknown);
         let is_awaiting = |wait: &Wait| {
             !awaited(groups, wait).is_empty() && is_one_rank(groups, process_of(groups, wait))
         };
-        let images = rings.images.iter().filter(|(_, image)| able(image));
+        // Calls of a rank that has failed are not recorded: whether it came is not known.
+        let is_awaiting_well = |wait: &Wait| {
+            !failed(rings.images[&wait.rank])
+                || awaited(groups, wait).iter().all(|rank| !failed(rings.images[rank]))
+        };
+        let images = rings.images.iter().filter(|(_, image)| able(image) || failed(image));
         let waits = images.filter_map(|(rank, image)| {
             // Calls on a device come back at once; what is ahead of others waits for them there, where
             // devices do not tell.
-            let silent = image.about.device != HOST_DEVICE && device::waits(rings).is_empty();
+            let silent =
+                able(image) && image.about.device != HOST_DEVICE && device::waits(rings).is_empty();
             let on_device = silent.then(|| front(image));
             let number = outstanding(image).or(on_device)?;
             Some(Wait { group, rank: *rank, number, on_device: false })
         });
-        let hosts: Vec<Wait> = waits.filter(is_awaiting).collect();
+        let hosts: Vec<Wait> = waits.filter(is_awaiting).filter(is_awaiting_well).collect();
         let images = rings.images.iter().filter(|(_, image)| able(image));
         let of_device = images.map(|(rank, image)| Wait {
             group,
@@ -195,7 +202,8 @@ fn describe(groups: &[Group<'_>], circle: &[Wait]) -> Circle {
         let group = circle[at].group;
         awaited_in_circle(groups, circle, at).into_iter().map(move |rank| (group, rank))
     };
-    Circle { verdict, explains: (0..circle.len()).flat_map(awaited).collect() }
+    let is_over = circle.iter().any(|wait| failed(groups[wait.group].images[&wait.rank]));
+    Circle { verdict, explains: (0..circle.len()).flat_map(awaited).collect(), is_over }
 }
 
 /// Whom wait `at` of a circle waits for, of those in the circle.

@@ -144,8 +144,13 @@ fn explains(groups: &[Group<'_>], circle: &deadlock::Circle, verdict: &Verdict) 
         let mut known = circle.explains.iter();
         known.any(|(group, awaited)| groups[*group].number == verdict.group && awaited == rank)
     };
-    let by_itself = matches!(verdict.class, Class::NotArrived | Class::DeviceBehind);
-    by_itself && verdict.ranks.iter().any(explained)
+    let follows = match verdict.class {
+        Class::NotArrived | Class::DeviceBehind => true,
+        // Who gives up a call of the circle leaves the other groups as well.
+        Class::Left => circle.is_over,
+        _ => false,
+    };
+    follows && verdict.ranks.iter().any(explained)
 }
 
 /// A rank that has not come because it waits in another group is no cause.

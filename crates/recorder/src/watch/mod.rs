@@ -87,6 +87,11 @@ pub(crate) fn add(
     }
 }
 
+/// The groups of this process.
+pub(crate) fn groups() -> Vec<Arc<GroupRecorder>> {
+    lock().groups.iter().filter_map(|group| group.recorder.upgrade()).collect()
+}
+
 /// Looks until there is nothing to look at.
 fn run() {
     let _successor = Successor;
