@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::image::{Life, Phase};
 
 /// What is the matter with a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The job.
     pub job: String,
@@ -21,7 +22,7 @@ pub struct Diagnosis {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What kind of trouble.
     pub class: Class,
@@ -33,7 +34,7 @@ pub struct Verdict {
     /// The group's name.
     pub tag: String,
     /// The group's number; in JSON as text, in hexadecimal digits: it has more bits than a number there.
-    #[serde(serialize_with = "hexadecimal")]
+    #[serde(serialize_with = "hexadecimal", deserialize_with = "from_hexadecimal")]
     pub group: u64,
     /// The record at which it shows; the first that differs, or the one that is waited for. Of what
     /// devices wait in, the last that all ranks have enqueued: it is that or one before.
@@ -69,7 +70,7 @@ pub struct Verdict {
 pub(crate) const NOTE: &str = "note";
 
 /// Kinds of trouble, causes before effects: verdicts are sorted by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Ranks work by another policy, with other backends or as another version.
@@ -109,7 +110,7 @@ pub enum Class {
 }
 
 /// How the odd ranks' way differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Branch {
     /// They left out a record, and go on as the others do.
@@ -125,12 +126,12 @@ pub enum Branch {
 }
 
 /// One group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupState {
     /// Its name.
     pub tag: String,
     /// Its number; in JSON as text, in hexadecimal digits.
-    #[serde(serialize_with = "hexadecimal")]
+    #[serde(serialize_with = "hexadecimal", deserialize_with = "from_hexadecimal")]
     pub group: u64,
     /// Number of ranks.
     pub world: u32,
@@ -139,7 +140,7 @@ pub struct GroupState {
 }
 
 /// One rank of a group; of one whose ring is missing only number and process are known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankState {
     /// Its number.
     pub rank: u32,
@@ -148,10 +149,10 @@ pub struct RankState {
     /// Is its ring among those that were looked at?
     pub seen: bool,
     /// Is its process there?
-    #[serde(serialize_with = "life")]
+    #[serde(default, serialize_with = "life", deserialize_with = "from_life")]
     pub life: Option<Life>,
     /// Where it is in the group's life.
-    #[serde(serialize_with = "phase")]
+    #[serde(default, serialize_with = "phase", deserialize_with = "from_phase")]
     pub phase: Option<Phase>,
     /// Its last record's number.
     pub issued: u64,
@@ -170,7 +171,7 @@ pub struct RankState {
 }
 
 /// A kernel that waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceState {
     /// The call, as the device counts: replays of graphs count too. The low 32 bits.
     pub call: u64,
@@ -257,15 +258,116 @@ fn phase<S: Serializer>(phase: &Option<Phase>, to: S) -> Result<S::Ok, S::Error>
     phase.map(Phase::name).serialize(to)
 }
 
+fn from_hexadecimal<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(from)?;
+    u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+}
+
+fn from_life<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Life>, D::Error> {
+    let lives = [Life::Running, Life::Stopped, Life::Gone, Life::Unknown];
+    named(from, lives, life_name)
+}
+
+fn from_phase<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Phase>, D::Error> {
+    named(from, Phase::ALL, Phase::name)
+}
+
+/// The one that has the name, or none where null stands.
+fn named<'de, D: Deserializer<'de>, T: Copy>(
+    from: D,
+    all: impl IntoIterator<Item = T>,
+    name: impl Fn(T) -> &'static str,
+) -> Result<Option<T>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let known = all.into_iter().find(|one| name(*one) == text);
+    known.map(Some).ok_or_else(|| D::Error::custom(format!("`{text}` is unknown")))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Class;
+    use super::*;
 
     #[test]
     fn a_class_is_named_as_json_has_it() {
         for class in [Class::ConfigDivergence, Class::DeviceBehind, Class::Frozen, Class::Ended] {
             let json = serde_json::to_string(&class).expect("a unit variant is a string");
             assert_eq!(json, format!("\"{}\"", class.name()));
+        }
+    }
+
+    fn everything(class: Class, branch: Option<Branch>) -> Diagnosis {
+        let verdict = Verdict {
+            class,
+            branch,
+            fields: vec!["dtype".to_owned()],
+            tag: "tp".to_owned(),
+            group: u64::MAX,
+            number: Some(u64::MAX),
+            seq: None,
+            step: Some(6),
+            ranks: vec![1, 2],
+            site: Some("attn".to_owned()),
+            expected: None,
+            found: Some("a call".to_owned()),
+            sentence: "it is so".to_owned(),
+            evidence: vec!["this".to_owned()],
+            advice: vec!["do that".to_owned()],
+            age_ms: Some(1001),
+            effect: None,
+        };
+        let device = DeviceState { call: 7, awaited: vec![1], what: "data".to_owned(), age_ms: 5 };
+        let rank = |life, phase| RankState {
+            rank: 1,
+            member: "h:1".to_owned(),
+            seen: true,
+            life,
+            phase,
+            issued: 9,
+            finished: 8,
+            step: 6,
+            last: Some("a call".to_owned()),
+            device: Some(device.clone()),
+            end: Some("an error".to_owned()),
+            beat_age_ms: Some(99),
+        };
+        let lives = [Life::Running, Life::Stopped, Life::Gone, Life::Unknown].map(Some);
+        let mut ranks: Vec<RankState> =
+            lives.into_iter().map(|life| rank(life, Some(Phase::Failed))).collect();
+        ranks.extend(Phase::ALL.map(|phase| rank(None, Some(phase))));
+        ranks.push(RankState { device: None, ..rank(None, None) });
+        let effect = Some(Box::new(Verdict { class: Class::Ended, ..verdict.clone() }));
+        Diagnosis {
+            job: "j".to_owned(),
+            verdicts: vec![verdict.clone(), Verdict { effect, ..verdict }],
+            groups: vec![GroupState { tag: "tp".to_owned(), group: 0xAF, world: 11, ranks }],
+            notes: vec!["a note".to_owned()],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let branches = ["skipped", "extra", "different_path", "eager_vs_graph", "other_graph"];
+        for branch in branches {
+            let branch: Branch = serde_json::from_value(branch.into()).expect("it is one");
+            let all = everything(Class::BranchDivergence, Some(branch));
+            let json = serde_json::to_string(&all).expect("data alone");
+            assert_eq!(serde_json::from_str::<Diagnosis>(&json).ok(), Some(all));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_none() {
+        let json = serde_json::to_value(everything(Class::Left, None)).expect("data alone");
+        for (at, wrong) in [
+            ("/verdicts/0/class", "of_another_version".into()),
+            ("/verdicts/1/effect/group", "no number".into()),
+            ("/groups/0/ranks/0/phase", "asleep".into()),
+            ("/groups/0/world", (-1).into()),
+            ("/notes", serde_json::Value::Null),
+        ] {
+            let mut json = json.clone();
+            *json.pointer_mut(at).expect("it is there") = wrong;
+            assert!(Diagnosis::deserialize(&json).is_err(), "{at}");
         }
     }
 }

@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossover_core::bootstrap::ranks_in_words;
 use crossover_recorder::{Diagnosis, Found, Image, Life};
+use serde::Deserialize as _;
 use serde_json::Value;
-
-use super::written;
 
 /// What the watchdog writes beside the rings: what it found, and what it knew and rings do not tell.
 const VERDICT: &str = "verdict.json";
@@ -48,7 +47,7 @@ pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
     let mut images: Vec<Image> = found.images.extract_if(.., |image| is_copy(image)).collect();
     let written = written(&images);
     let value = read(folder);
-    let told = written::diagnosis(&value);
+    let told = Diagnosis::deserialize(&value).ok();
     let is_told = told.as_ref().is_some_and(|told| !told.verdicts.is_empty());
     let notes = lost(&value, &images, is_told).into_iter().collect();
     let lives = lives(&value);
@@ -67,7 +66,7 @@ pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
 
 /// Is it a dump, even if all its rings are lost?
 pub(super) fn is_one(folder: &Path) -> bool {
-    written::diagnosis(&read(folder)).is_some()
+    Diagnosis::deserialize(&read(folder)).is_ok()
 }
 
 fn is_copy(image: &Image) -> bool {
@@ -89,8 +88,8 @@ fn written(images: &[Image]) -> BTreeMap<u64, u64> {
 
 /// By group and rank, who lived.
 fn lives(told: &Value) -> BTreeMap<(u64, u32), Life> {
-    let life = |(key, rank): (_, Value)| Some((key, written::life(rank["life"].as_str()?)?));
-    ranks(told).into_iter().filter_map(life).collect()
+    let of = |(key, rank): (_, Value)| Some((key, life(rank["life"].as_str()?)?));
+    ranks(told).into_iter().filter_map(of).collect()
 }
 
 /// Where rings that a dump was made of are not in it, since there was no room for them; and what it
@@ -121,7 +120,7 @@ fn ranks(told: &Value) -> Vec<((u64, u32), Value)> {
     for group in list(told, "groups") {
         for rank in list(&group, "ranks") {
             let number = rank["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok());
-            if let (Some(group), Some(number)) = (written::number(&group), number) {
+            if let (Some(group), Some(number)) = (number_of(&group), number) {
                 ranks.push(((group, number), rank));
             }
         }
@@ -147,4 +146,18 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 fn modified(path: &Path) -> Option<Duration> {
     let modified: SystemTime = fs::metadata(path).ok()?.modified().ok()?;
     modified.duration_since(UNIX_EPOCH).ok()
+}
+
+fn life(name: &str) -> Option<Life> {
+    match name {
+        "running" => Some(Life::Running),
+        "stopped" => Some(Life::Stopped),
+        "gone" => Some(Life::Gone),
+        _ => None,
+    }
+}
+
+/// A group's number, as verdicts have it.
+fn number_of(group: &Value) -> Option<u64> {
+    u64::from_str_radix(group["group"].as_str()?, 16).ok()
 }

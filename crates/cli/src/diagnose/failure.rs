@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::diagnose::written;
+    use serde::Deserialize as _;
 
     /// Of a group of two ranks.
     fn dump(attempt: u32, seconds: u64, group: &str, seen: [bool; 2], sentence: &str) -> Dump {
@@ -146,7 +146,7 @@ mod tests {
             "job": "j", "notes": [], "verdicts": [verdict],
             "groups": [{ "tag": "tp", "group": group, "world": 2, "ranks": ranks }],
         });
-        let (at, told) = (Duration::from_secs(seconds), written::diagnosis(&told));
+        let (at, told) = (Duration::from_secs(seconds), Diagnosis::deserialize(&told).ok());
         assert!(told.is_some(), "it is one");
         Dump { told, images: Vec::new(), notes: Vec::new(), attempt, at, modified: at }
     }

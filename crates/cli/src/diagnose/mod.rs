@@ -5,7 +5,6 @@ mod dump;
 mod export;
 mod failure;
 mod rings;
-mod written;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
