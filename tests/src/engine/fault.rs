@@ -36,6 +36,8 @@ pub enum Point {
     Attn,
     /// An all-to-all in the other group.
     Experts,
+    /// A reduce-scatter in the other group.
+    Combine,
     /// An all-gather.
     Logits,
     /// A broadcast.
@@ -102,12 +104,13 @@ pub enum Change {
     Busy,
 }
 
-const POINTS: [(&str, Point); 12] = [
+const POINTS: [(&str, Point); 13] = [
     ("form", Point::Form),
     ("vote", Point::Vote),
     ("state", Point::State),
     ("attn", Point::Attn),
     ("experts", Point::Experts),
+    ("combine", Point::Combine),
     ("logits", Point::Logits),
     ("sampled", Point::Sampled),
     ("wire", Point::Wire),

@@ -21,6 +21,13 @@ pub struct Groups {
     pub ep: Option<Communicator>,
 }
 
+impl Groups {
+    /// Both, in the order in which every rank comes to them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Communicator> {
+        std::iter::once(&self.tp).chain(&self.ep)
+    }
+}
+
 /// Forms them. With `wire` the only backend is the test's own, in this version.
 ///
 /// # Errors

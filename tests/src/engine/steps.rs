@@ -10,7 +10,7 @@ use crossover_device::graph::Graph;
 
 use super::fault::{Change, Faults, Point};
 use super::form::Groups;
-use super::tensors::Tensors;
+use super::tensors::{PLACE, Tensors};
 use crate::data::Rng;
 
 /// How much there is to do.
@@ -18,7 +18,7 @@ use crate::data::Rng;
 pub struct Work {
     /// Steps.
     pub steps: u32,
-    /// Are all-reduce and all-gather captured once, and replayed in each step?
+    /// Are all calls but the broadcast captured once, and replayed in each step?
     pub graphs: bool,
     /// Now and then a rank sleeps, for so long at most.
     pub jitter: Duration,
@@ -113,7 +113,7 @@ impl Engine {
         }
         // What a scheduler would digest: the requests of the batch.
         let digest = u64::from(step) * 0x9E37 + u64::from(drifts == Some(Change::Drift));
-        for group in std::iter::once(&self.groups.tp).chain(&self.groups.ep) {
+        for group in self.groups.all() {
             group.note_site(Point::State.name());
             if drifts != Some(Change::Skip) {
                 group.note_state(step, digest);
@@ -142,8 +142,11 @@ impl Engine {
         if self.groups.ep.is_none() {
             return Ok(());
         }
-        let change = self.faults.at(Point::Experts, step);
-        self.changed(Point::Experts, step, change)
+        for point in EXPERTS {
+            let change = self.faults.at(point, step);
+            self.changed(point, step, change)?;
+        }
+        Ok(())
     }
 
     /// The call of a point, or what is made of it.
@@ -170,62 +173,70 @@ impl Engine {
         self.group(point).note_site(point.name());
         self.tensors.fill(value(self.rank(), step))?;
         self.eager(point, call)?;
-        self.check(call, step)
+        self.check(call, 0, step)
     }
 
     fn eager(&mut self, point: Point, call: &CallSig<'_>) -> Result<(), Ended> {
-        self.enqueue(point, call)?;
+        let places = self.tensors.places();
+        self.enqueue(point, call, places, 0)?;
         self.tensors.wait()?;
         Ok(self.group(point).check()?)
     }
 
-    fn enqueue(&mut self, point: Point, call: &CallSig<'_>) -> Result<(), CallError> {
-        let (input, output) = self.tensors.places();
+    /// The output goes to the place of this number.
+    fn enqueue(
+        &self,
+        point: Point,
+        call: &CallSig<'_>,
+        (input, output): (*const u8, *mut u8),
+        place: usize,
+    ) -> Result<(), CallError> {
+        let output = output.wrapping_add(place * PLACE * size_of::<f32>());
         let stream = self.tensors.stream().map_or(0, |stream| stream.raw());
         let buffers = CallBuffers { input, output, stream };
         // SAFETY: no call has more elements than there is room for, and tensors live until the stream
-        // has been waited for.
+        // has been waited for; a graph is not replayed after they are gone.
         unsafe { self.group(point).run(call, &buffers) }
     }
 
-    /// Captures all-reduce and all-gather as a graph of its own.
+    /// Captures all calls but the broadcast as a graph of its own.
     fn capture(&mut self, graph: u32) -> Result<(), Ended> {
         let change = self.faults.at(Point::Capture, graph);
-        let mut calls = vec![Point::Attn, Point::Logits];
+        let mut calls = self.captured(graph);
         if change == Some(Change::Skip) {
             calls.pop();
         }
-        let signature = |point: &Point| self.call(*point, graph as usize, Mode::Graph);
-        let mut signatures: Vec<CallSig<'static>> = calls.iter().map(signature).collect();
         if change == Some(Change::Size) {
-            signatures[0].count += self.world();
+            calls[0].1.count += self.world();
         }
-        self.groups.tp.prepare(&signatures)?;
+        for group in self.groups.all() {
+            let own = calls.iter().filter(|(point, _)| std::ptr::eq(self.group(*point), group));
+            group.prepare(&own.map(|(_, call)| *call).collect::<Vec<_>>())?;
+        }
+        let places = self.tensors.places();
         let stream = self.tensors.stream().ok_or_else(|| {
             Ended::Wrong("graphs are captured on a device: set CROSSOVER_DEVICE".to_owned())
         })?;
-        let (input, output) = match &self.tensors {
-            Tensors::Device { input, output, .. } => (input.address(), output.address()),
-            Tensors::Host { .. } => (0, 0),
-        };
-        let tp = &self.groups.tp;
         let captured = stream.capture(|| {
-            for (point, call) in calls.iter().zip(&signatures) {
-                tp.note_site(point.name());
-                let buffers = CallBuffers {
-                    input: input as *const u8,
-                    output: output as *mut u8,
-                    stream: stream.raw(),
-                };
-                // SAFETY: as for eager calls; the graph is not replayed after tensors are gone.
-                unsafe { tp.run(call, &buffers) }?;
+            for (place, (point, call)) in calls.iter().enumerate() {
+                self.group(*point).note_site(point.name());
+                self.enqueue(*point, call, places, place)?;
             }
             Ok::<(), Ended>(())
         })?;
         self.faults.at(Point::Commit, graph);
-        self.groups.tp.commit()?;
+        for group in self.groups.all() {
+            group.commit()?;
+        }
         self.graphs.push(captured);
         Ok(())
+    }
+
+    /// What a graph consists of, in order; the place of each is that of its output.
+    fn captured(&self, graph: u32) -> Vec<(Point, CallSig<'static>)> {
+        let experts = self.groups.ep.iter().flat_map(|_| EXPERTS);
+        let points = std::iter::once(Point::Attn).chain(experts).chain([Point::Logits]);
+        points.map(|point| (point, self.call(point, graph as usize, Mode::Graph))).collect()
     }
 
     fn replay(&mut self, step: u32) -> Result<(), Ended> {
@@ -241,17 +252,21 @@ impl Engine {
             _ => {}
         }
         self.tensors.fill(value(self.rank(), step))?;
-        self.groups.tp.note_site(Point::Replay.name());
-        self.groups.tp.note_replay(graph.into())?;
+        for group in self.groups.all() {
+            group.note_site(Point::Replay.name());
+            group.note_replay(graph.into())?;
+        }
         if is_busy {
             self.tensors.occupy()?;
         }
         let stream = self.tensors.stream().map_or(0, |stream| stream.raw());
         self.graphs[graph as usize - 1].replay(stream)?;
         self.tensors.wait()?;
-        self.groups.tp.check()?;
-        let last = self.call(Point::Logits, graph as usize, Mode::Graph);
-        self.check(&last, step)
+        for group in self.groups.all() {
+            group.check()?;
+        }
+        let calls = self.captured(graph);
+        calls.iter().enumerate().try_for_each(|(place, (_, call))| self.check(call, place, step))
     }
 
     /// The call that a point makes, so many times as large.
@@ -260,6 +275,7 @@ impl Engine {
         let (op, count) = match point {
             Point::Attn => (Op::AllReduce, 1024),
             Point::Experts => (Op::AllToAll, 16 * world),
+            Point::Combine => (Op::ReduceScatter, 128 * world),
             Point::Logits => (Op::AllGather, 64),
             _ => (Op::Broadcast, 4),
         };
@@ -269,22 +285,23 @@ impl Engine {
 
     fn group(&self, point: Point) -> &Communicator {
         match (point, &self.groups.ep) {
-            (Point::Experts, Some(ep)) => ep,
+            (Point::Experts | Point::Combine, Some(ep)) => ep,
             _ => &self.groups.tp,
         }
     }
 
-    /// Is the output what it must be?
-    fn check(&self, call: &CallSig<'_>, step: u32) -> Result<(), Ended> {
+    /// Is the output at this place what it must be?
+    fn check(&self, call: &CallSig<'_>, place: usize, step: u32) -> Result<(), Ended> {
         let world = self.world();
         let of = |rank: usize| value(rank as u32, step);
         let want: Vec<f32> = match call.op {
             Op::AllReduce => vec![(0..world).map(of).sum(); call.count],
+            Op::ReduceScatter => vec![(0..world).map(of).sum(); call.count / world],
             Op::Broadcast => vec![of(call.root as usize); call.count],
             Op::AllGather => (0..world).flat_map(|rank| vec![of(rank); call.count]).collect(),
             _ => (0..world).flat_map(|rank| vec![of(rank); call.count / world]).collect(),
         };
-        let got = self.tensors.read(want.len())?;
+        let got = self.tensors.read(place, want.len())?;
         match got.iter().zip(&want).position(|(got, want)| got != want) {
             None => Ok(()),
             Some(at) => Err(Ended::Wrong(format!(
@@ -310,6 +327,9 @@ impl Engine {
         self.groups.tp.world() as usize
     }
 }
+
+/// The calls of the other group.
+const EXPERTS: [Point; 2] = [Point::Experts, Point::Combine];
 
 /// What a rank's input is full of: a small whole number, whose sums are exact.
 fn value(rank: u32, step: u32) -> f32 {

@@ -12,7 +12,10 @@ use crossover_device::stream::Stream;
 use crossover_kernel_emulation::driver::{Emulated, Options};
 
 /// Elements that fit.
-pub(super) const ROOM: usize = 16 << 10;
+const ROOM: usize = 16 << 10;
+
+/// Elements that fit into one of the output's places: as many as a graph has calls.
+pub(super) const PLACE: usize = ROOM / 4;
 
 /// An input and an output of [`ROOM`] numbers each.
 pub(super) enum Tensors {
@@ -92,13 +95,14 @@ impl Tensors {
         self.stream().map_or(Ok(()), Stream::synchronize)
     }
 
-    /// The first elements of the output.
-    pub(super) fn read(&self, count: usize) -> Result<Vec<f32>, DeviceError> {
+    /// The first elements of this place of the output.
+    pub(super) fn read(&self, place: usize, count: usize) -> Result<Vec<f32>, DeviceError> {
+        let from = place * PLACE;
         match self {
-            Tensors::Host { output, .. } => Ok(output[..count].to_vec()),
+            Tensors::Host { output, .. } => Ok(output[from..from + count].to_vec()),
             Tensors::Device { output, stream, .. } => {
                 let mut bytes = vec![0; count * size_of::<f32>()];
-                output.download(0, &mut bytes, stream)?;
+                output.download(from * size_of::<f32>(), &mut bytes, stream)?;
                 let word = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
                 Ok(bytes.chunks_exact(4).map(word).collect())
             }

@@ -34,6 +34,12 @@ fn graphs_that_are_well() {
 }
 
 #[test]
+fn graphs_of_two_groups() {
+    let Some(plan) = graphs("") else { return };
+    plan.with("--double").set("hang_warning", "10s").run().well();
+}
+
+#[test]
 fn a_call_is_left_out_of_a_capture() {
     let Some((ended, verdict)) = ends("step=1,at=capture,skip", 1, "branch_divergence") else {
         return;
