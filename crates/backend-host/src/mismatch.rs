@@ -53,18 +53,19 @@ fn closed(headers: &[Header]) -> Option<(u32, String)> {
     Some((rank, format!("it closed the group while {} called {op}", ranks_in_words(&ranks))))
 }
 
-/// What can differ: its name, where it is in a header, and how to say it.
+/// What can differ: its name, where it is in a header, and how to say it. What serves the call comes
+/// last: it follows from the rest.
 struct Field(&'static str, fn(&Header) -> u64, fn(u64) -> String);
 
 const FIELDS: [Field; 8] = [
     Field("op", Header::op, op_in_words),
     Field("call number", Header::seq, |n| n.to_string()),
-    Field("algorithm", Header::algorithm, algorithm_in_words),
     Field("dtype", Header::dtype, |n| name(n, Dtype::NAMES)),
     Field("reduce op", Header::reduce_op, |n| name(n, ReduceOp::NAMES)),
     Field("root", Header::root, |n| n.to_string()),
     Field("count", Header::count, |n| n.to_string()),
     Field("counts per rank", Header::split, split_in_words),
+    Field("algorithm", Header::algorithm, algorithm_in_words),
 ];
 
 /// The first field that differs, who has which value, the odd ones first.
@@ -106,6 +107,25 @@ mod tests {
         let headers = [call(Op::AllGather, 4), call(Op::AllReduce, 8), call(Op::AllReduce, 8)];
         let what = difference(&headers.map(|c| Header::of_call(0, 1, &c)));
         assert_eq!(what, "rank 0 has op all_gather, ranks 1 and 2 have all_reduce");
+    }
+
+    #[test]
+    fn what_the_engine_asked_for_is_named_before_what_serves_it() {
+        let usual = call(Op::AllReduce, 4);
+        let cases = [
+            (CallSig { count: 8, ..usual }, "count 8"),
+            (CallSig { dtype: Dtype::F64, ..usual }, "dtype f64"),
+            (CallSig { root: 1, ..usual }, "root 1"),
+            (CallSig { reduce_op: ReduceOp::Max, ..usual }, "reduce op max"),
+            (CallSig { split: Split::PerRank(&[1, 1, 2]), ..usual }, "counts per rank with digest"),
+            (usual, "algorithm two_shot"),
+        ];
+        for (odd, expected) in cases {
+            // The same algorithm would serve it, or another: rules go by size.
+            let headers = [(0, usual), (1, odd), (0, usual)];
+            let said = difference(&headers.map(|(at, call)| Header::of_call(at, 1, &call)));
+            assert!(said.starts_with(&format!("rank 1 has {expected}")), "{said}");
+        }
     }
 
     #[test]
