@@ -13,6 +13,10 @@ use rustix::process::Signal;
 
 use crate::groups::{self, Plan, Seat};
 
+use self::left::Sweep;
+
+mod left;
+
 /// Says to a rank where the ranks meet.
 const FOLDER: &str = "TESTS_OF_MPI_MEET";
 /// What `cargo xtask mpi` fetches.
@@ -86,6 +90,8 @@ pub struct JobEnded {
     pub said: String,
     /// Where the ranks have met.
     folder: PathBuf,
+    /// After the verdict, since ranks may outlive their launcher.
+    _sweep: Sweep,
 }
 
 impl JobEnded {
@@ -168,6 +174,7 @@ impl Job {
         self.command.arg(std::env::current_exe().expect("this program has a file"));
         self.command.args([&self.test, "--exact", "--nocapture", "--test-threads=1"]);
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let sweep = Sweep::new();
         let mut child = self.command.spawn().expect("the launcher starts");
         let read = |mut from: Box<dyn Read + Send>| {
             thread::spawn(move || {
@@ -182,7 +189,7 @@ impl Job {
         ];
         let status = until_ended(&mut child, Instant::now() + LIMIT);
         let said = said.map(|text| text.join().unwrap_or_default()).concat();
-        JobEnded { status, said, folder: self.folder }
+        JobEnded { status, said, folder: self.folder, _sweep: sweep }
     }
 }
 
