@@ -7,8 +7,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crossover_core::call::{CallSig, Split};
-use xxhash_rust::xxh3::xxh3_64;
+use crossover_core::call::CallSig;
 
 use crate::segment::Segment;
 
@@ -28,11 +27,7 @@ impl Header {
             | (call.dtype as u64) << 16
             | reduce_op << 24
             | u64::from(call.root) << 32;
-        let split = match call.split {
-            Split::Even => 0,
-            Split::PerRank(counts) => digest(counts),
-        };
-        Header([seq, what, call.count as u64, split])
+        Header([seq, what, call.count as u64, call.split.digest()])
     }
 
     /// Of a goodbye after call `seq`.
@@ -133,17 +128,11 @@ impl Header {
 /// What stands for a goodbye where ops stand.
 pub(crate) const CLOSE: u64 = 0xff;
 
-fn digest(counts: &[usize]) -> u64 {
-    // SAFETY: numbers have no padding, and any bytes may be read as `u8`.
-    let bytes = unsafe { std::slice::from_raw_parts(counts.as_ptr().cast(), size_of_val(counts)) };
-    xxh3_64(bytes).max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
-    use crossover_core::call::{Dtype, Mode, Op, ReduceOp};
+    use crossover_core::call::{Dtype, Mode, Op, ReduceOp, Split};
     use crossover_core::contract::Contract;
 
     use super::*;

@@ -2,6 +2,7 @@
 //! ([`CallBuffers`]).
 
 use crate::contract::Contract;
+use crate::digest;
 use crate::vocabulary::vocabulary;
 
 vocabulary! { "op",
@@ -113,6 +114,17 @@ pub enum Split<'a> {
     Even,
     /// Elements of each rank, in rank order (`all_gather_v`, `reduce_scatter_v`). A zero is legal.
     PerRank(&'a [usize]),
+}
+
+impl Split<'_> {
+    /// What ranks compare of it: 0 of an even one, of another a digest of its counts, which is never 0.
+    #[inline]
+    pub fn digest(&self) -> u64 {
+        match self {
+            Split::Even => 0,
+            Split::PerRank(counts) => digest::of_counts(counts),
+        }
+    }
 }
 
 /// The rank-invariant description of a call. **Everything that selection may look at is here, and

@@ -18,6 +18,14 @@ pub fn digest<T: Serialize + ?Sized>(value: &T) -> Digest {
     Digest(xxhash_rust::xxh3::xxh3_128(&bytes))
 }
 
+/// Of counts per rank: equal where they are, never 0.
+#[cold]
+pub(crate) fn of_counts(counts: &[usize]) -> u64 {
+    // SAFETY: numbers have no padding, and any bytes may be read as `u8`.
+    let bytes = unsafe { std::slice::from_raw_parts(counts.as_ptr().cast(), size_of_val(counts)) };
+    xxhash_rust::xxh3::xxh3_64(bytes).max(1)
+}
+
 impl fmt::Display for Digest {
     /// The first 8 hex digits: enough to tell two policies apart by eye. `{:#}` gives all 32.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,7 @@
 //! A record's words: what is told of a call or a note, and the digests by which ranks are compared.
 
-use crossover_core::call::{CallSig, Split};
+use crossover_core::call::CallSig;
 use crossover_core::record::Event;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// What is recorded that is no call, where ops stand.
 pub(crate) mod note {
@@ -42,10 +41,7 @@ impl Coded {
     pub(crate) fn of(event: &Event<'_>) -> Coded {
         let note = |what: u8, count| Coded { what: what.into(), count, more: 0 };
         match *event {
-            Event::Call(call) => match call.split {
-                Split::Even => Coded::call(call, 0),
-                Split::PerRank(counts) => Coded::call(call, digest(counts)),
-            },
+            Event::Call(call) => Coded::call(call, call.split.digest()),
             Event::State { step, digest } => Coded::state(step, digest),
             Event::Replay { graph } => note(note::REPLAY, graph),
             Event::Commit => note(note::COMMIT, 0),
@@ -68,13 +64,6 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
     // The constants are wyhash's, odd and with as many ones as zeros.
     let product = u128::from(a ^ 0xA076_1D64_78BD_642F) * u128::from(b ^ 0xE703_7ED1_A0B4_28DB);
     product as u64 ^ (product >> 64) as u64
-}
-
-#[cold]
-fn digest(counts: &[usize]) -> u64 {
-    // SAFETY: numbers have no padding, and any bytes may be read as `u8`.
-    let bytes = unsafe { std::slice::from_raw_parts(counts.as_ptr().cast(), size_of_val(counts)) };
-    xxh3_64(bytes).max(1)
 }
 
 #[cfg(test)]
