@@ -18,6 +18,7 @@ use crossover_core::facts::{GroupFacts, Topology};
 use crossover_core::form::FormError;
 use crossover_core::policy::{Layer, Policy, Rule};
 use crossover_core::registry::{Registration, Registry};
+use crossover_core::verdict::Verdict;
 use crossover_tests::conformance::Case;
 use crossover_tests::groups::{self, Plan, forcing, on_channels, report, try_run};
 
@@ -121,7 +122,7 @@ impl Session for FailsOnCall {
 struct Ignore;
 
 impl Abort for Ignore {
-    fn abort(&self, _: &str) {}
+    fn abort(&self, _: &Verdict) {}
 }
 
 fn registry(fragile: &'static Descriptor) -> Registry {

@@ -16,6 +16,7 @@ use crossover_core::form::FormError;
 use crossover_core::plan::OfferState;
 use crossover_core::policy::{Layer, Policy};
 use crossover_core::registry::{Registration, Registry};
+use crossover_core::verdict;
 use crossover_tests::groups::{self, Plan, forcing, try_run};
 
 const fn algorithm(name: &'static str) -> Algorithm {
@@ -94,7 +95,7 @@ impl Session for Copies {
 struct Ignore;
 
 impl Abort for Ignore {
-    fn abort(&self, _: &str) {}
+    fn abort(&self, _: &verdict::Verdict) {}
 }
 
 fn registry() -> Registry {

@@ -16,6 +16,7 @@ use crossover_core::eligibility::{Eligibility, Worlds};
 use crossover_core::facts::{GroupFacts, RankReport};
 use crossover_core::form::FormError;
 use crossover_core::registry::{Registration, Registry};
+use crossover_core::verdict::Verdict;
 use crossover_tests::groups::{Plan, forcing, on_channels, report};
 
 const ELIGIBILITY: Eligibility =
@@ -131,7 +132,7 @@ impl Session for Recording {
 struct Ignore;
 
 impl Abort for Ignore {
-    fn abort(&self, _: &str) {}
+    fn abort(&self, _: &Verdict) {}
 }
 
 fn plan(target: &str) -> Plan {

@@ -11,6 +11,7 @@ use crossover::core::backend::{
 use crossover::core::eligibility::{Eligibility, Worlds};
 use crossover::core::facts::{Cap, Caps, GroupFacts, Topology};
 use crossover::core::register_backend;
+use crossover::core::verdict::Verdict;
 use crossover::{Builder, CallBuffers, CallSig, Communicator, Error, Mode, Op};
 use crossover_tests::unreal::Unreal;
 
@@ -71,7 +72,7 @@ impl Session for Onlooker {
 }
 
 impl Abort for Onlooker {
-    fn abort(&self, _: &str) {}
+    fn abort(&self, _: &Verdict) {}
 }
 
 /// Three devices, for all tests of this process.

@@ -98,14 +98,6 @@ impl Parts {
     }
 }
 
-/// A reason that a group within the group is ended for, and that is not its own: it speaks of the whole
-/// group's ranks and calls already.
-pub(crate) fn of_the_whole(reason: &str) -> String {
-    format!("{WHOLE}{reason}")
-}
-
-const WHOLE: &str = "the whole group: ";
-
 /// An error of a group within the group, as one of the group: by the group's own ranks and its call
 /// `seq`, and saying where. `ranks` are those of the group within, in its order.
 pub(crate) fn told(error: EnqueueError, place: &str, ranks: &[u32], seq: u64) -> EnqueueError {
@@ -113,9 +105,16 @@ pub(crate) fn told(error: EnqueueError, place: &str, ranks: &[u32], seq: u64) ->
     let named = |step: String, theirs: u64| format!("{place}, {step}, call {theirs} there");
     match error {
         EnqueueError::Aborted { step, seq: theirs, rank, reason } => {
-            let reason = reason.strip_prefix(WHOLE).map_or(reason.clone(), str::to_owned);
             EnqueueError::Aborted { step: named(step, theirs), seq, rank: whole(rank), reason }
         }
+        // It speaks of the whole group's ranks and calls already; but where an abort was heard of is
+        // said by who heard of it.
+        EnqueueError::Whole(error) => match *error {
+            EnqueueError::Aborted { step, seq: theirs, rank, reason } => {
+                EnqueueError::Aborted { step: named(step, theirs), seq, rank, reason }
+            }
+            error => error,
+        },
         EnqueueError::Late { step, seq: theirs, ranks: late, waited } => {
             let ranks = late.into_iter().map(whole).collect();
             EnqueueError::Late { step: named(step, theirs), seq, ranks, waited }
@@ -145,6 +144,8 @@ pub(crate) fn told(error: EnqueueError, place: &str, ranks: &[u32], seq: u64) ->
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use crossover_core::verdict::Verdict;
 
     use super::*;
 
@@ -199,15 +200,22 @@ mod tests {
         let words = "call 5: ranks made different calls: across nodes (ranks 2 and 3, numbered from \
                      0): rank 1 has 3";
         assert_eq!(text, words);
-        let aborted = |reason: String| EnqueueError::Aborted {
-            step: "all_gather".to_owned(),
-            seq: 8,
-            rank: 1,
-            reason,
+    }
+
+    #[test]
+    fn what_the_whole_group_ended_with_is_not_counted_anew() {
+        let within = |verdict: Verdict| {
+            let error = verdict.of_the_whole().into_error("all_gather", 8);
+            told(error, "across nodes", &[2, 3], 5)
         };
-        let reason = "call 5: ranks made different calls: rank 3 has 3";
-        let text = told(aborted(of_the_whole(reason)), "across nodes", &[2, 3], 5).to_string();
-        let words = "across nodes, all_gather, call 8 there, call 5: rank 3 aborted the group: ";
-        assert_eq!(text, format!("{words}{reason}"));
+        let mismatch = Verdict::Mismatch { seq: 5, what: "rank 1 has 3".to_owned() };
+        assert_eq!(within(mismatch.clone()), mismatch.into_error("", 0));
+        let (step, how) = ("the watchdog".to_owned(), "gone".to_owned());
+        let lost = Verdict::Lost { step, seq: 4, rank: 1, how };
+        assert_eq!(within(lost.clone()), lost.into_error("", 0));
+        let text = within(Verdict::aborted(1, "enough")).to_string();
+        let words =
+            "across nodes, all_gather, call 8 there, call 5: rank 1 aborted the group: enough";
+        assert_eq!(text, words);
     }
 }

@@ -6,9 +6,10 @@ use crossover_core::agreement::{Local, Setup, SetupError, StepError};
 use crossover_core::backend::{Abort, EnqueueError, Session, Watch};
 use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::communicator::{AbortHandle, CallError};
+use crossover_core::verdict::Verdict;
 
 use crate::health::{Health, TELLS};
-use crate::layout::{Parts, of_the_whole};
+use crate::layout::Parts;
 use crate::level::Level;
 
 /// Everything a rank needs for a call.
@@ -195,7 +196,8 @@ impl Session for HierarchicalSession {
         if let Err(e) = &closed {
             // Its peers across nodes need not wait for it either.
             let told = self.inside.error(e.clone(), seq);
-            self.across.comm.abort_handle().abort(&of_the_whole(&told.to_string()));
+            let verdict = Verdict::of(&told, self.inside.whole(self.inside.rank()));
+            self.across.comm.abort_handle().end(&verdict.of_the_whole());
         }
         let across = self.across.comm.close().map_err(|e| self.across.error(e, seq));
         let closed = closed.map_err(|e| self.inside.error(e, seq)).and(across);
@@ -211,9 +213,10 @@ impl Session for HierarchicalSession {
 struct HierarchicalAbort([AbortHandle; 2]);
 
 impl Abort for HierarchicalAbort {
-    fn abort(&self, reason: &str) {
+    fn abort(&self, verdict: &Verdict) {
+        let verdict = verdict.clone().of_the_whole();
         for handle in &self.0 {
-            handle.abort(&of_the_whole(reason));
+            handle.end(&verdict);
         }
     }
 }

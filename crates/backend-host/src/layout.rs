@@ -19,13 +19,15 @@
 //! an earlier store whose address has the same low 12 bits. So the one must not be just ahead of the
 //! other, and the ranks' slots must not crowd into one set of a cache.
 
+use crossover_core::verdict::Verdict;
+
 use crate::wait::SharedBell;
 
 /// Most ranks of a group.
 pub(crate) const MAX_WORLD: u32 = 16;
 
 /// Changes whenever anything on this page does.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 
 /// The words of a slot's head, in bytes from the slot's data: the arrival word, the call's number,
 /// and the first of [`INLINE`] bytes.
@@ -35,9 +37,6 @@ pub(crate) const REST: isize = SEQ + 8;
 
 /// Bytes of data that fit into a slot's head.
 pub(crate) const INLINE: usize = HEAD - 2 * size_of::<u64>();
-
-/// Room of an encoded verdict in bytes.
-pub(crate) const VERDICT_BYTES: usize = STATUS - VERDICT;
 
 pub(crate) const TOKEN: usize = 0;
 pub(crate) const VERDICT_WORD: usize = 128;
@@ -52,6 +51,7 @@ const SPREAD: usize = MAX_WORLD as usize * 2 * LINE;
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 
+const _: () = assert!(VERDICT + Verdict::BYTES <= STATUS);
 const _: () = assert!(16 + size_of::<SharedBell>() <= STATUS_LINE);
 const _: () = assert!(STATUS + MAX_WORLD as usize * STATUS_LINE <= SLOTS);
 

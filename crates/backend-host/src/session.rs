@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Release;
 
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig};
+use crossover_core::verdict::Verdict;
 
 use crate::collective;
 use crate::exchange::Exchange;
@@ -37,9 +38,7 @@ impl Session for HostSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        if let Some(ended) = verdict::read(&self.segment, "begin", seq) {
-            return Err(ended);
-        }
+        self.check(seq)?;
         let header = Header::of_call(algorithm, seq, call);
         let layout = self.segment.layout();
         let ways = Ways::of(params, layout.world, call);
@@ -50,23 +49,25 @@ impl Session for HostSession {
                 false => self.run(algorithm, &ways, &header, call, buffers),
             }
         };
-        outcome.map_err(|e| verdict::settle(&self.segment, e))
+        outcome.map_err(|e| self.settle(e))
+    }
+
+    #[inline]
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        verdict::read(&self.segment, self.habits.rank, "begin", seq).map_or(Ok(()), Err)
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
-        Arc::new(HostAbort { segment: Arc::clone(&self.segment), rank: self.habits.rank })
+        Arc::new(HostAbort(Arc::clone(&self.segment)))
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
-        let met = match verdict::read(&self.segment, "begin", seq) {
-            Some(ended) => Err(ended),
-            None => {
-                let header = Header::of_close(seq);
-                let (mut exchange, _) = Exchange::new(self, &header);
-                exchange.meet(|_| ()).map(|_| ())
-            }
-        };
-        let met = met.map_err(|e| verdict::settle(&self.segment, e));
+        let met = self.check(seq).and_then(|()| {
+            let header = Header::of_close(seq);
+            let (mut exchange, _) = Exchange::new(self, &header);
+            exchange.meet(|_| ()).map(|_| ())
+        });
+        let met = met.map_err(|e| self.settle(e));
         // After the rendezvous: a peer that this rank has met is never taken for lost.
         self.segment.closed(self.habits.rank).store(1, Release);
         met
@@ -74,6 +75,11 @@ impl Session for HostSession {
 }
 
 impl HostSession {
+    #[cold]
+    fn settle(&self, error: EnqueueError) -> EnqueueError {
+        verdict::settle(&self.segment, self.habits.rank, error)
+    }
+
     /// # Safety
     ///
     /// As for [`Session::enqueue`].
@@ -93,13 +99,10 @@ impl HostSession {
 }
 
 /// Ends the waits of every rank through the segment, which it keeps mapped.
-struct HostAbort {
-    segment: Arc<Segment>,
-    rank: u32,
-}
+struct HostAbort(Arc<Segment>);
 
 impl Abort for HostAbort {
-    fn abort(&self, reason: &str) {
-        verdict::abort(&self.segment, self.rank, reason);
+    fn abort(&self, verdict: &Verdict) {
+        verdict::post(&self.0, verdict);
     }
 }

@@ -122,7 +122,7 @@ impl Session for IpcSession {
     }
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
-        Arc::new(IpcAbort { board: Arc::clone(&self.group.own.board), rank: self.group.rank })
+        Arc::new(IpcAbort(Arc::clone(&self.group.own.board)))
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
@@ -231,7 +231,7 @@ impl IpcSession {
             if missing.is_empty() {
                 return Ok(());
             }
-            if let Some(ended) = own.board.verdict("close", seq) {
+            if let Some(ended) = own.board.verdict(*rank, "close", seq) {
                 return Err(ended);
             }
             // One that has closed since may go: it is looked for among those that have once more.
@@ -256,7 +256,7 @@ impl IpcSession {
     #[cold]
     fn ended(&self, step: &str, seq: u64) -> EnqueueError {
         let Group { rank, own, .. } = &self.group;
-        if let Some(ended) = own.board.verdict(step, seq) {
+        if let Some(ended) = own.board.verdict(*rank, step, seq) {
             return ended;
         }
         let fault = own.board.fault(*rank).filter(|fault| fault.code != code::ABORTED);
@@ -280,10 +280,8 @@ impl IpcSession {
     /// are this rank's own.
     fn end(&self, error: EnqueueError, step: &str, seq: u64) -> EnqueueError {
         let board = &self.group.own.board;
-        let verdict = Verdict::of(&error)
-            .unwrap_or_else(|| Verdict::aborted(self.group.rank, &error.to_string()));
-        board.end(&verdict);
-        match (&error, board.verdict(step, seq)) {
+        board.end(&Verdict::of(&error, self.group.rank));
+        match (&error, board.verdict(self.group.rank, step, seq)) {
             (EnqueueError::NotCommitted { .. }, _) | (_, None) => error,
             (_, Some(first)) => first,
         }
@@ -319,14 +317,11 @@ fn lost(step: &str, seq: u64, rank: u32) -> EnqueueError {
 }
 
 /// Ends the waits of every rank's kernels through the board, which it keeps mapped.
-struct IpcAbort {
-    board: Arc<Board>,
-    rank: u32,
-}
+struct IpcAbort(Arc<Board>);
 
 impl Abort for IpcAbort {
-    fn abort(&self, reason: &str) {
-        self.board.end(&Verdict::aborted(self.rank, reason));
+    fn abort(&self, verdict: &Verdict) {
+        self.0.end(verdict);
     }
 }
 

@@ -41,6 +41,10 @@ impl Session for MpiSession {
         outcome.map_err(|e| self.settle(e))
     }
 
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        self.begin(seq)
+    }
+
     fn abort_handle(&self) -> Arc<dyn Abort> {
         Arc::new(MpiAbort(Arc::clone(&self.watch)))
     }
@@ -76,12 +80,10 @@ impl MpiSession {
     #[cold]
     fn settle(&self, error: EnqueueError) -> EnqueueError {
         keeper::abandon();
-        let verdict = match (&error, Verdict::of(&error)) {
-            (_, Some(verdict)) => verdict,
-            (EnqueueError::Aborted { .. }, None) => return error,
-            (_, None) => Verdict::aborted(self.watch.rank(), &error.to_string()),
-        };
-        self.watch.end(verdict);
+        // An abort was heard of.
+        if !matches!(error, EnqueueError::Aborted { .. }) {
+            self.watch.end(Verdict::of(&error, self.watch.rank()));
+        }
         error
     }
 }
@@ -98,9 +100,9 @@ impl Drop for MpiSession {
 struct MpiAbort(Arc<Watch>);
 
 impl Abort for MpiAbort {
-    fn abort(&self, reason: &str) {
+    fn abort(&self, verdict: &Verdict) {
         // A group that was closed has nothing under way, and one that ended before has been dealt with.
-        if self.0.end(Verdict::aborted(self.0.rank(), reason)) {
+        if self.0.end(verdict.clone()) {
             keeper::abandon();
         }
     }

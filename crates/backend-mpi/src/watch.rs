@@ -13,9 +13,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crossover_core::verdict::Verdict;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Longer than any verdict: what announces more is no rank of this group.
-const LONGEST: usize = 64 * 1024; // size: of a sentence that names all ranks, and more
-
 /// A rank's connections to all others.
 pub(crate) struct Watch {
     rank: u32,
@@ -75,7 +72,8 @@ impl Watch {
                 }
             }
         }
-        if let Some(verdict) = heard.iter_mut().find_map(Heard::verdict) {
+        let verdicts = (0..).zip(heard.iter_mut()).find_map(|(rank, heard)| heard.verdict(rank));
+        if let Some(verdict) = verdicts {
             // Later looks find it as well.
             let _ = self.said.set(verdict.clone());
             return Some(News::Ended(verdict));
@@ -88,12 +86,10 @@ impl Watch {
     /// Tells every peer how the group ended, unless it has ended already or this rank has left it, and says
     /// whether it did. Never waits: a peer that takes no more has its own deadline.
     pub(crate) fn end(&self, verdict: Verdict) -> bool {
-        let mut told = postcard::to_stdvec(&verdict).unwrap_or_default();
+        let told = verdict.encode();
         let ends = !self.left.load(Acquire) && self.said.set(verdict).is_ok();
         if ends {
-            let mut frame = (told.len() as u32).to_le_bytes().to_vec();
-            frame.append(&mut told);
-            self.say(&frame);
+            self.say(&[&(told.len() as u32).to_le_bytes()[..], &told].concat());
         }
         ends
     }
@@ -153,8 +149,8 @@ impl Watch {
 }
 
 impl Heard {
-    /// The verdict that has come, whole. Takes a goodbye in.
-    fn verdict(&mut self) -> Option<Verdict> {
+    /// The verdict that has come from `rank`, whole. Takes a goodbye in.
+    fn verdict(&mut self, rank: u32) -> Option<Verdict> {
         while let Some((length, rest)) = self.bytes.split_first_chunk() {
             let length = u32::from_le_bytes(*length) as usize;
             if length == 0 {
@@ -162,12 +158,13 @@ impl Heard {
                 self.bytes.drain(..4);
                 continue;
             }
-            if length > LONGEST {
+            // What announces anything else is no rank of this group.
+            if length != Verdict::BYTES {
                 self.closed = true;
                 self.bytes.clear();
                 return None;
             }
-            return postcard::from_bytes(rest.get(..length)?).ok();
+            return Some(Verdict::decode(rest.get(..length)?, rank));
         }
         None
     }

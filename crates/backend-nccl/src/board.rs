@@ -23,7 +23,7 @@ pub(crate) use record::Record;
 struct Head {
     /// 0, 1 while a rank writes the verdict, 2 once it is there.
     ended: AtomicU32,
-    verdict: std::cell::UnsafeCell<[u8; VERDICT]>,
+    verdict: std::cell::UnsafeCell<[u8; Verdict::BYTES]>,
 }
 
 /// A rank's own, which it alone writes.
@@ -45,8 +45,6 @@ struct Entry {
     split: AtomicU64,
 }
 
-/// Bytes of a verdict: an abort's reason and some more.
-const VERDICT: usize = Verdict::LONGEST_REASON + 512;
 const WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
 /// A rank that writes for longer has died meanwhile.
@@ -160,9 +158,9 @@ impl Board {
         self.head().ended.load(Relaxed) == 0
     }
 
-    /// The verdict, if there is one. One that is being written is waited for: else this rank would
-    /// tell a story of its own.
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
+    /// The verdict, if there is one, as `rank` reads it. One that is being written is waited for: else
+    /// this rank would tell a story of its own.
+    pub(crate) fn verdict(&self, rank: u32) -> Option<Verdict> {
         let began = Instant::now();
         while self.head().ended.load(Acquire) == WRITING && began.elapsed() < LONGEST_WRITING {
             std::thread::yield_now();
@@ -172,20 +170,15 @@ impl Board {
         }
         // SAFETY: it was written before the word that says so, and never is again.
         let bytes = unsafe { &*self.head().verdict.get() };
-        postcard::take_from_bytes::<Verdict>(bytes).ok().map(|(verdict, _)| verdict)
+        Some(Verdict::decode(bytes, rank))
     }
 
     /// Ends the group for all. The first verdict stays.
     pub(crate) fn end(&self, verdict: &Verdict) {
         let head = self.head();
         if head.ended.compare_exchange(0, WRITING, AcqRel, Acquire).is_ok() {
-            let mut bytes = postcard::to_stdvec(verdict).unwrap_or_default();
-            bytes.truncate(VERDICT);
             // SAFETY: inside the mapping, and this rank alone was given the right to write here.
-            unsafe {
-                let to = head.verdict.get().cast::<u8>();
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            }
+            unsafe { head.verdict.get().write(verdict.encode()) };
             head.ended.store(WRITTEN, Release);
         }
     }

@@ -34,12 +34,8 @@ impl Ends {
     /// Ends the group with this error, or returns the one that came first. `step` and `seq` are
     /// where this rank is.
     pub(crate) fn end(&self, error: EnqueueError, step: &str, seq: u64) -> EnqueueError {
-        let verdict = Verdict::of(&error).unwrap_or_else(|| match &error {
-            EnqueueError::Aborted { reason, .. } => Verdict::aborted(self.rank, reason),
-            error => Verdict::aborted(self.rank, &error.to_string()),
-        });
         if let Some(board) = &self.board {
-            board.end(&verdict);
+            board.end(&Verdict::of(&error, self.rank));
         }
         self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.clone());
         self.ended.store(true, Release);
@@ -49,7 +45,7 @@ impl Ends {
     /// Why it ended, if it has.
     pub(crate) fn cause(&self, step: &str, seq: u64) -> Option<EnqueueError> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let verdict = self.board.as_ref().and_then(|board| board.verdict());
+        let verdict = self.board.as_ref().and_then(|board| board.verdict(self.rank));
         match (verdict, first) {
             // This rank's own error, which it told the others in short.
             (Some(Verdict::Aborted { rank, .. }), Some(first))

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use crossover_core::agreement::StepError;
 use crossover_core::backend::{Abort, EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Mode};
+use crossover_core::verdict::Verdict;
 
 use crate::aside::{Aside, Fared};
 use crate::board::Record;
@@ -102,7 +103,7 @@ impl Session for NcclSession {
 
     fn abort_handle(&self) -> Arc<dyn Abort> {
         let (ends, bell) = (Arc::clone(&self.shared.ends), Arc::clone(&self.shared.bell));
-        Arc::new(NcclAbort { rank: self.shared.maker.rank, ends, bell })
+        Arc::new(NcclAbort { ends, bell })
     }
 
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
@@ -230,17 +231,14 @@ impl Drop for NcclSession {
 /// Ends the group for all that share a board with this rank, and this rank's kernels. It is the
 /// watch that calls the library, which may take its time.
 struct NcclAbort {
-    rank: u32,
     ends: Arc<Ends>,
     bell: Arc<Bell>,
 }
 
 impl Abort for NcclAbort {
-    fn abort(&self, reason: &str) {
-        let (step, seq, reason) = ("abort".to_owned(), 0, reason.to_owned());
+    fn abort(&self, verdict: &Verdict) {
         if self.ends.is_well() {
-            let rank = self.rank;
-            self.ends.end(EnqueueError::Aborted { step, seq, rank, reason }, "abort", 0);
+            self.ends.end(verdict.clone().into_error("abort", 0), "abort", 0);
         }
         self.bell.ring();
     }

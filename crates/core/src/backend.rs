@@ -25,6 +25,7 @@ use crate::bytes::size_text;
 use crate::call::{CallBuffers, CallSig};
 use crate::eligibility::Eligibility;
 use crate::facts::GroupFacts;
+use crate::verdict::Verdict;
 
 /// What a backend is, as data: its name, version and algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -220,8 +221,8 @@ pub trait Session: Send {
         Ok(())
     }
 
-    /// Has work that was enqueued failed since? Where calls return before their work is done, only
-    /// this or the next call tells. `seq` is the last call's number. Never waits.
+    /// Has work that was enqueued failed since, or the group ended? Where calls return before their
+    /// work is done, only this or the next call tells. `seq` is the last call's number. Never waits.
     ///
     /// # Errors
     ///
@@ -270,14 +271,18 @@ pub struct DeviceWait {
 
 /// Ends the waits of a session, on every rank that can be reached.
 pub trait Abort: Send + Sync {
-    /// Idempotent; never blocks.
-    fn abort(&self, reason: &str);
+    /// Calls that wait, and all later ones, fail with this verdict, on every rank the same; but for a
+    /// group that has ended before, whose verdict stays. Idempotent; never blocks.
+    fn abort(&self, verdict: &Verdict);
 }
 
 impl EnqueueError {
     /// Is the cause a peer that is gone, late or gave up, rather than a mistake or a vendor?
     pub fn is_loss(&self) -> bool {
-        matches!(self, Self::Aborted { .. } | Self::Late { .. } | Self::Lost { .. })
+        match self {
+            Self::Whole(error) => error.is_loss(),
+            error => matches!(error, Self::Aborted { .. } | Self::Late { .. } | Self::Lost { .. }),
+        }
     }
 }
 
@@ -375,4 +380,7 @@ pub enum EnqueueError {
         /// Its status, in words.
         text: String,
     },
+    /// The group that this one is a part of has ended: its error, by its own ranks and calls.
+    #[error("{0}")]
+    Whole(Box<EnqueueError>),
 }

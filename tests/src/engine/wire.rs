@@ -10,6 +10,7 @@ use crossover_core::backend::{Abort, Backend, Descriptor, EnqueueError, Ready, S
 use crossover_core::call::{CallBuffers, CallSig};
 use crossover_core::facts::GroupFacts;
 use crossover_core::registry::{Registration, Registry};
+use crossover_core::verdict::Verdict;
 
 use super::fault::{Change, Faults, Point};
 
@@ -88,6 +89,10 @@ impl Session for Wired {
         unsafe { self.session.enqueue(algorithm, params, seq, call, buffers) }
     }
 
+    fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
+        self.session.check(seq)
+    }
+
     fn abort_handle(&self) -> Arc<dyn Abort> {
         let (session, is_ended) = (self.session.abort_handle(), Arc::clone(&self.is_ended));
         Arc::new(Cut { session, is_ended })
@@ -104,8 +109,8 @@ struct Cut {
 }
 
 impl Abort for Cut {
-    fn abort(&self, reason: &str) {
-        self.session.abort(reason);
+    fn abort(&self, verdict: &Verdict) {
+        self.session.abort(verdict);
         self.is_ended.store(true, Relaxed);
     }
 }

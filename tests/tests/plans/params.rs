@@ -11,6 +11,7 @@ use crossover_core::eligibility::Eligibility;
 use crossover_core::facts::GroupFacts;
 use crossover_core::policy::{ParamValue, Policy};
 use crossover_core::registry::{Registration, Registry};
+use crossover_core::verdict::Verdict;
 use crossover_tests::groups::{Plan, forcing, run};
 
 const TUNABLE: Descriptor = Descriptor {
@@ -74,7 +75,7 @@ impl Session for Notes {
 struct Ignore;
 
 impl Abort for Ignore {
-    fn abort(&self, _: &str) {}
+    fn abort(&self, _: &Verdict) {}
 }
 
 type Stated<'a> = &'a [(&'static str, ParamValue)];

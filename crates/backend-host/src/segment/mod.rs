@@ -137,7 +137,7 @@ impl Segment {
         Once(self.word(layout::VERDICT_WORD))
     }
 
-    /// Room for the encoded verdict: [`layout::VERDICT_BYTES`].
+    /// Room for the encoded verdict: `Verdict::BYTES`.
     pub(crate) fn verdict(&self) -> *mut u8 {
         self.at(layout::VERDICT)
     }

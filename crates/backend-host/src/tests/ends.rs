@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crossover_core::backend::{EnqueueError, Session};
 use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp};
 use crossover_core::settings::BackendSettings;
+use crossover_core::verdict::Verdict;
 
 use super::data::{call, sum, ways};
 use super::{group, settings};
@@ -107,7 +108,7 @@ fn an_abort_ends_every_wait_and_every_later_call() {
             // From another thread, while the peers wait for a call that comes too late.
             let another = std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
-                aborts.abort(&"out of patience ".repeat(200));
+                aborts.abort(&Verdict::aborted(2, &"out of patience ".repeat(200)));
             });
             another.join().unwrap();
         }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossover_core::backend::Session;
 use crossover_core::call::{CallBuffers, CallSig};
+use crossover_core::verdict::Verdict;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::data::{sum, ways};
@@ -51,7 +52,7 @@ fn an_abort_wakes_who_sleeps() {
             if rank == 1 {
                 std::thread::sleep(LATE);
                 let aborted = Instant::now();
-                session.abort_handle().abort("enough");
+                session.abort_handle().abort(&Verdict::aborted(1, "enough"));
                 return aborted;
             }
             assert!(all_reduce(&mut session, 1).is_err());

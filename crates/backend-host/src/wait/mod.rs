@@ -50,7 +50,7 @@ impl<'a, S: Fn() -> String> Wait<'a, S> {
                 Duration::ZERO
             }
         };
-        if let Some(verdict) = verdict::read(self.segment, "", self.seq) {
+        if let Some(verdict) = verdict::read(self.segment, self.habits.rank, "", self.seq) {
             return Err(self.here(verdict));
         }
         if waited.is_zero() && self.habits.is_time_to_move() {

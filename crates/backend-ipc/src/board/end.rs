@@ -10,8 +10,6 @@ use crossover_kernel_abi::{Failure, code, step};
 
 use super::Board;
 
-/// Bytes of a verdict: an abort's reason and some more.
-pub(super) const BYTES: usize = Verdict::LONGEST_REASON + 512;
 const WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
 /// A rank that writes for longer has died meanwhile.
@@ -86,9 +84,9 @@ impl Board {
         (code != code::NONE).then_some(Fault { code, awaited: where_.awaited, where_ })
     }
 
-    /// The verdict, if there is one. One that is being written is waited for: else this rank would
-    /// tell a story of its own.
-    pub(crate) fn verdict(&self, step: &str, seq: u64) -> Option<EnqueueError> {
+    /// The verdict, if there is one, for `rank`, which is at `step` of call `seq`. One that is being
+    /// written is waited for: else this rank would tell a story of its own.
+    pub(crate) fn verdict(&self, rank: u32, step: &str, seq: u64) -> Option<EnqueueError> {
         let began = Instant::now();
         while self.pages().ended.load(Acquire) == WRITING && began.elapsed() < LONGEST_WRITING {
             std::thread::yield_now();
@@ -98,28 +96,15 @@ impl Board {
         }
         // SAFETY: it was written before the word that says so, and never is again.
         let bytes = unsafe { &*self.pages().verdict.get() };
-        Some(match postcard::take_from_bytes::<Verdict>(bytes) {
-            Ok((verdict, _)) => verdict.into_error(step, seq),
-            Err(e) => EnqueueError::Vendor {
-                step: step.to_owned(),
-                seq,
-                call: "reading the group's verdict",
-                text: e.to_string(),
-            },
-        })
+        Some(Verdict::decode(bytes, rank).into_error(step, seq))
     }
 
     /// Ends the group: every kernel's waits, and every later call. The first verdict stays.
     pub(crate) fn end(&self, verdict: &Verdict) {
         let pages = self.pages();
         if pages.ended.compare_exchange(0, WRITING, AcqRel, Acquire).is_ok() {
-            let mut bytes = postcard::to_stdvec(verdict).unwrap_or_default();
-            bytes.truncate(BYTES);
             // SAFETY: inside the mapping, and this rank alone was given the right to write here.
-            unsafe {
-                let to = pages.verdict.get().cast::<u8>();
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            }
+            unsafe { pages.verdict.get().write(verdict.encode()) };
             pages.ended.store(WRITTEN, Release);
         }
         pages.abort.store(1, Release);

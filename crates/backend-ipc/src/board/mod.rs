@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crossover_core::agreement::StepError;
+use crossover_core::verdict::Verdict;
 use crossover_kernel_abi::{Failure, MAX_WORLD};
 use rustix::fs::{FallocateFlags, MemfdFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -30,7 +31,7 @@ struct Pages {
     marks: [AtomicU64; MAX_WORLD],
     closed: [AtomicU32; MAX_WORLD],
     calls: [calls::Ring; MAX_WORLD],
-    verdict: std::cell::UnsafeCell<[u8; end::BYTES]>,
+    verdict: std::cell::UnsafeCell<[u8; Verdict::BYTES]>,
 }
 
 /// The pages, mapped; unmapped when the last owner lets go.

@@ -207,10 +207,7 @@ impl Communicator {
     /// Why a peer does not come to what ranks do over the control plane, if backends know. An abort is
     /// what another peer made of the same loss: who heard of it first is no news.
     pub(super) fn known_end(&self, inner: &mut Inner) -> Option<EnqueueError> {
-        let seq = inner.seq;
-        let ended = inner.sessions.iter_mut().flatten().find_map(|s| s.check(seq).err());
-        let cause = ended.map(|e| self.aborts.cause_of(e));
-        cause.filter(|e| !matches!(e, EnqueueError::Aborted { .. }))
+        inner.ended().filter(|e| !matches!(e, EnqueueError::Aborted { .. }))
     }
 
     /// Everywhere or nowhere.

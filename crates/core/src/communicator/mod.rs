@@ -22,6 +22,7 @@ use crate::policy::Policy;
 use crate::record::{Entry, Event, Recorder};
 use crate::registry::Registry;
 use crate::settings::{BackendSettings, Check, GroupSettings};
+use crate::verdict::Verdict;
 
 use captures::Captured;
 pub use captures::CommitError;
@@ -171,7 +172,7 @@ impl Communicator {
             rank,
             counters: Counters::new(formed.plan.offers()),
             told,
-            aborts: AbortHandle::new(open().map(|s| s.abort_handle()).collect()),
+            aborts: AbortHandle::new(rank, open().map(|s| s.abort_handle()).collect()),
             watches: open().filter_map(|s| s.watch()).collect(),
             copying: Copying::of(&formed.facts),
             settings: settings.backends.clone(),
@@ -304,9 +305,8 @@ impl Communicator {
     /// A call failed: the group is no longer usable, here or anywhere.
     #[cold]
     fn poison(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
-        let error = self.aborts.cause_of(error);
         inner.state = State::Poisoned(error.clone());
-        self.aborts.abort(&error.to_string());
+        self.aborts.end(&Verdict::of(&error, self.rank));
         if let Some(recorder) = &self.recorder {
             recorder.failed(&error);
         }
@@ -322,9 +322,7 @@ impl Communicator {
     pub fn check(&self) -> Result<(), CallError> {
         let mut inner = self.lock();
         inner.usable()?;
-        let seq = inner.seq;
-        let failed = inner.sessions.iter_mut().flatten().find_map(|s| s.check(seq).err());
-        match failed {
+        match inner.ended() {
             None => Ok(()),
             Some(e) => Err(self.poison(&mut inner, e)),
         }
@@ -362,7 +360,7 @@ impl Communicator {
         let open = open && first_error.is_none();
         for mut session in std::mem::take(&mut inner.sessions).into_iter().flatten() {
             if open && let Err(e) = session.close(seq) {
-                first_error.get_or_insert(self.aborts.cause_of(e));
+                first_error.get_or_insert(e);
             }
         }
         if let Some(recorder) = self.recorder.as_ref().filter(|_| open) {
@@ -430,6 +428,12 @@ impl Inner {
             State::Poisoned(e) => Err(CallError::Poisoned(e.clone())),
             State::Closed => Err(CallError::Closed),
         }
+    }
+
+    /// Why the group has ended, if backends know. Never waits.
+    fn ended(&mut self) -> Option<EnqueueError> {
+        let seq = self.seq;
+        self.sessions.iter_mut().flatten().find_map(|session| session.check(seq).err())
     }
 }
 

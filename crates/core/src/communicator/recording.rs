@@ -77,12 +77,14 @@ impl Communicator {
         Ok(())
     }
 
-    /// Records what is about to be done, which is not done if the group is to end.
+    /// Records what is about to be done, which is not done if the group is to end: for what its ranks
+    /// were told first, or for what was found here.
     #[inline]
     pub(super) fn begin(&self, inner: &mut Inner, entry: Entry<'_>) -> Result<(), CallError> {
         match &self.recorder {
             Some(recorder) if !is_off(Guarantee::Record) && !recorder.begin(&entry) => {
-                Err(self.poison(inner, recorder.trouble(entry.seq)))
+                let error = inner.ended().unwrap_or_else(|| recorder.trouble(entry.seq));
+                Err(self.poison(inner, error))
             }
             _ => Ok(()),
         }

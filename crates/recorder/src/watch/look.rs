@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossover_core::backend::{EnqueueError, Watch};
 use crossover_core::settings::{HOST_DEVICE, OnHang};
+use crossover_core::verdict::Verdict;
 
 use super::Group;
 use super::device::Device;
@@ -259,16 +260,13 @@ fn end(mut groups: Vec<&Group>, images: &[Image], error: &EnqueueError) {
     groups.retain(|group| group.recorder.options().on_hang != OnHang::Log);
     for group in &groups {
         group.recorder.end_with(error.clone());
-        if group.recorder.options().on_hang == OnHang::Abort {
-            group.aborts.end_with(error.clone());
-        }
     }
     // A process whose call comes back may end at once: where it waits itself comes last, so that peers
     // learn of the rest why, and not that it is gone.
     groups.sort_by_key(|group| is_in_a_call(group, images));
     for group in groups {
         if group.recorder.options().on_hang == OnHang::Abort {
-            group.aborts.abort(&error.to_string());
+            group.aborts.end(&Verdict::of(error, group.recorder.ring().about().rank));
         }
     }
 }
