@@ -128,6 +128,21 @@ PLATFORM_DEVICE void let_next_kernel_start() {
 PLATFORM_DEVICE float f32_from_bits(uint32_t bits) { return __uint_as_float(bits); }
 PLATFORM_DEVICE uint32_t f32_to_bits(float x) { return __float_as_uint(x); }
 PLATFORM_DEVICE float f16_to_f32(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
-PLATFORM_DEVICE uint16_t f32_to_f16(float x) { return __half_as_ushort(__float2half_rn(x)); }
 PLATFORM_DEVICE float bf16_to_f32(uint16_t bits) { return __uint_as_float(uint32_t(bits) << 16); }
-PLATFORM_DEVICE uint16_t f32_to_bf16(float x) { return __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
+
+// Two values rounded by one instruction, which gives 0x7FFF for a NaN and for nothing else: that is brought to the canonical
+// one by arithmetic, since a choice for each value would take it to pieces again.
+PLATFORM_DEVICE uint32_t canonical(uint32_t pair, uint32_t less) {
+  const uint32_t is_nan = ((pair & 0x7FFF7FFFu) + 0x00010001u) >> 15 & 0x00010001u;
+  return pair - is_nan * less;
+}
+PLATFORM_DEVICE uint32_t f16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return canonical(pair, 0x7FFFu - 0x7E00u);
+}
+PLATFORM_DEVICE uint32_t bf16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return canonical(pair, 0x7FFFu - 0x7FC0u);
+}

@@ -10,6 +10,15 @@ PLATFORM_DEVICE uint64_t* barrier_word(uint64_t arena, uint64_t table, uint32_t 
   return reinterpret_cast<uint64_t*>(arena + table) + uint64_t(block_id()) * MAX_WORLD + rank;
 }
 
+// Waits until a word of the table has reached `value`.
+PLATFORM_DEVICE bool await_word(Wait& wait, const Common& c, const Epoch& e, const uint64_t* word, uint64_t value,
+                                uint32_t peer, uint32_t step) {
+  uint64_t seen;
+  return wait_until(
+      wait, c, e, step, [&] { return int64_t((seen = load_acquire_u64(word)) - value) >= 0; },
+      [&] { return Missing{peer, seen}; });
+}
+
 // What this block wrote before, every peer's block sees after; `nth` counts the barriers of the call from 0. `wrote`: did
 // this kernel write what peers read behind it? What earlier kernels wrote needs no release where the end of a kernel is one; and
 // what a peer is to leave alone after the barrier has been read before it, since what was read has been used.
@@ -36,12 +45,7 @@ PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t 
     if (wrote || !PLATFORM_KERNEL_END_RELEASES) store_release_u64(theirs, value);
     else store_relaxed_u64(theirs, value);
 #endif
-    const uint64_t* mine = barrier_word(c.arenas[c.rank], table, peer);
-    uint64_t seen;
-    while (int64_t((seen = load_acquire_u64(mine)) - value) < 0) {
-      if (!look_again(wait, c, e, peer, step, seen)) break;
-    }
-    if (wait.given_up) gave_up = 1;
+    if (!await_word(wait, c, e, barrier_word(c.arenas[c.rank], table, peer), value, peer, step)) gave_up = 1;
   }
   block_barrier();
   wait.has_met = true;

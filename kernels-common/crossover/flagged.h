@@ -7,22 +7,18 @@
 // every place long before, in some 12,000 calls where a place has 1 MiB.
 #pragma once
 #include <crossover/numerics.h>
+#include <crossover/places.h>
 #include <crossover/tensor.h>
 #include <crossover/wait.h>
-#include <crossover/world.h>
 
 // Payload bytes of a line.
 constexpr uint64_t LINE_BYTES = 8;
 
-// Where a region's slot of this call starts in an arena; `place` are payload bytes of one rank's place.
-struct Slot {
-  uint64_t at;
-  uint64_t place;
-
-  PLATFORM_DEVICE_MEMBER uint64_t line(uint64_t arena, uint32_t sender, uint64_t i) const {
-    return arena + at + (sender * place + i * LINE_BYTES) * 2;
-  }
-};
+// Where lines are; `place` are payload bytes of one rank's place.
+template <uint32_t N>
+PLATFORM_DEVICE Places<N> line_places(const Common& c, uint64_t region, uint64_t place) {
+  return Places<N>(c, region, place * 2);
+}
 
 // What the state says of the slots of calls that push.
 struct Slots {
@@ -36,11 +32,11 @@ PLATFORM_DEVICE Slots read_slots(const Common& c) {
   return Slots{p.w[0], p.w[1], p.w[2]};
 }
 
-PLATFORM_DEVICE Slot slot_of(const Common& c, uint32_t slot, uint64_t region, uint64_t place) {
+PLATFORM_DEVICE uint32_t slot_in_use(uint32_t slot) {
 #ifdef SABOTAGE_ONE_SLOT
-  return Slot{region, place};
+  return slot * 0;
 #else
-  return Slot{region + slot * (c.world * place * 2), place};
+  return slot;
 #endif
 }
 
@@ -63,32 +59,52 @@ PLATFORM_DEVICE Line flagged(uint64_t payload, uint32_t flag) {
   return Line{{(payload & 0xFFFFFFFFu) | high, (payload >> 32) | high}};
 }
 
+// Without a branch between.
 PLATFORM_DEVICE bool has_come(const Line& line, uint32_t flag) {
-  return uint32_t(line.a[0] >> 32) == flag && uint32_t(line.a[1] >> 32) == flag;
+  return (uint32_t(line.a[0] >> 32) == flag) & (uint32_t(line.a[1] >> 32) == flag);
 }
 
 PLATFORM_DEVICE uint64_t payload_of(const Line& line) { return (line.a[0] & 0xFFFFFFFFu) | line.a[1] << 32; }
 
 // To every peer, the same.
 template <uint32_t N>
-PLATFORM_DEVICE void push_to_all(const Common& c, const Slot& slot, uint64_t i, Line line) {
+PLATFORM_DEVICE void push_to_all(const Common& c, const Places<N>& p, uint32_t slot, uint32_t i, Line line) {
+  const uint64_t to = p.to(c, slot_in_use(slot), c.rank, i);
 #pragma unroll
   for (uint32_t peer = 0; peer < N; ++peer) {
-    if (has_rank<N>(c, peer) && peer != c.rank) {
-      store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)), line);
-    }
+    if (has_rank<N>(c, peer) && peer != c.rank) store_line_relaxed(reinterpret_cast<void*>(p.of(c, peer) + to), line);
   }
 }
 
-// To each peer its part.
-PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Slot& slot, const PartsArgs& a, uint64_t first,
-                                uint64_t stride) {
-  for (uint32_t peer = 0; peer < c.world; ++peer) {
-    if (peer == c.rank) continue;
-    const uint64_t bytes = a.send_bytes[peer], part = a.input + a.send_at[peer];
-    for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
-      store_line_relaxed(reinterpret_cast<void*>(slot.line(c.arenas[peer], c.rank, i)),
-                         flagged(load_unit8(part, i, bytes), e.flag));
+// To each peer its part, of which line `i` is loaded for as many peers as there is room for before one is stored.
+template <uint32_t N, bool WHOLE>
+PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot, const PartsArgs& a,
+                                uint32_t first, uint32_t stride) {
+  uint64_t most = 0;
+#pragma unroll
+  for (uint32_t peer = 0; peer < N; ++peer) {
+    if (has_rank<N>(c, peer) && peer != c.rank && a.send_bytes[peer] > most) most = a.send_bytes[peer];
+  }
+  for (uint32_t i = first; i < units(most, LINE_BYTES); i += stride) {
+    const uint64_t to = p.to(c, slot_in_use(slot), c.rank, i);
+#pragma unroll
+    for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
+      if (!has_rank<N>(c, base)) break;
+      uint64_t own[Group<N>::SIZE];
+      const auto is_sent = [&](uint32_t peer) {
+        return has_rank<N>(c, peer) && peer != c.rank && i < units(a.send_bytes[peer], LINE_BYTES);
+      };
+#pragma unroll
+      for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
+        const uint32_t peer = base + n;
+        const Tensor<WHOLE> part{a.input + a.send_at[peer], a.send_bytes[peer]};
+        own[n] = is_sent(peer) ? part.load8(i) : 0;
+      }
+#pragma unroll
+      for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
+        const uint32_t peer = base + n;
+        if (is_sent(peer)) store_line_relaxed(reinterpret_cast<void*>(p.of(c, peer) + to), flagged(own[n], e.flag));
+      }
     }
   }
 }
@@ -96,27 +112,31 @@ PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Slot& slo
 // Line `i` of `COUNT` ranks from `base` on, once those that are peers have come. All are loaded before one is looked at,
 // so that they cost one trip and not one each; this rank's own place is loaded for nothing, since a branch would part them.
 template <uint32_t N, uint32_t COUNT>
-PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint32_t flag, uint32_t base,
-                             uint64_t i, uint32_t step, Line* lines) {
-  for (;;) {
+PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot, uint32_t flag,
+                             uint32_t base, uint32_t i, uint32_t step, Line (&lines)[COUNT]) {
+  const uint64_t mine = p.own + p.to(c, slot_in_use(slot), 0, i);
+  const auto is_missing = [&](uint32_t n) { return (some_rank<N>(c, base + n) != c.rank) & !has_come(lines[n], flag); };
+  wait_until(
+      wait, c, e, step,
+      [&] {
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      const uint32_t rank = some_rank<N>(c, base + n);
-      lines[n] = load_line_relaxed(reinterpret_cast<const void*>(slot.line(c.arenas[c.rank], rank, i)));
-    }
-    uint32_t missing = MAX_WORLD;
-    uint64_t seen = 0;
+        for (uint32_t n = 0; n < COUNT; ++n) {
+          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place;
+          lines[n] = load_line_relaxed(reinterpret_cast<const void*>(at));
+        }
+        bool all = true;
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      const uint32_t rank = some_rank<N>(c, base + n);
-      if (rank != c.rank && !has_come(lines[n], flag)) {
-        missing = rank;
-        seen = lines[n].a[0];
-      }
-    }
-    if (missing == MAX_WORLD) return;
-    if (!look_again(wait, c, e, missing, step, seen)) return;
-  }
+        for (uint32_t n = 0; n < COUNT; ++n) all &= !is_missing(n);
+        return all;
+      },
+      [&] {
+        Missing m{c.rank, 0};
+#pragma unroll
+        for (uint32_t n = 0; n < COUNT; ++n) {
+          if (is_missing(n)) m = Missing{base + n, lines[n].a[0]};
+        }
+        return m;
+      });
 }
 
 // Lines that a call clears in every rank's place of the slot that the call before used, which nobody writes before the
@@ -125,37 +145,33 @@ constexpr uint32_t SCRUBBED = 32;
 
 // `flag` counts the calls of this region, and `slot` is the one of this call. A place has a power of two of lines and there are
 // three slots, so that all lines of all slots have their turn.
-PLATFORM_DEVICE void scrub(const Common& c, uint32_t flag, uint32_t slot, uint64_t region, uint64_t place) {
+template <uint32_t N>
+PLATFORM_DEVICE void scrub(const Common& c, const Places<N>& p, uint32_t flag, uint32_t slot) {
 #ifndef SABOTAGE_NO_SCRUB
   if (block_id() != 0 || thread_id() >= SCRUBBED) return;
-  const Slot before = slot_of(c, slot == 0 ? 2 : slot - 1, region, place);
-  const uint64_t i = (uint64_t(flag) * SCRUBBED + thread_id()) & (place / LINE_BYTES - 1);
+  const uint32_t before = slot_in_use(slot == 0 ? 2 : slot - 1);
+  const uint32_t i = (flag * SCRUBBED + thread_id()) & (p.place / 16 - 1);
   for (uint32_t sender = 0; sender < c.world; ++sender) {
-    store_line_relaxed(reinterpret_cast<void*>(before.line(c.arenas[c.rank], sender, i)), Line{{0, 0}});
+    store_line_relaxed(reinterpret_cast<void*>(p.own + p.to(c, before, sender, i)), Line{{0, 0}});
   }
 #endif
 }
 
-// Line `i` of all ranks, reduced, in the order of ranks, a group at a time; `own` is this rank's payload.
+// Line `i` of all ranks, reduced; `own` is this rank's payload.
 template <class T, class Op, uint32_t N>
-PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Slot& slot, uint64_t i,
-                                      uint64_t own) {
-  constexpr uint32_t COUNT = Group<N>::SIZE;
-  Accumulator<T, Op, 2> sum;
-#pragma unroll
-  for (uint32_t base = 0; base < N; base += COUNT) {
-    if (!has_rank<N>(c, base)) break;
+PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot,
+                                      uint32_t i, uint64_t own) {
+  const uint32_t mine[2] = {uint32_t(own), uint32_t(own >> 32)};
+  uint32_t result[2];
+  reduce_ranks<T, Op, N>(c, mine, result, [&](uint32_t base, auto& come) {
+    constexpr uint32_t COUNT = sizeof(come) / sizeof(come[0]);
     Line lines[COUNT];
-    collect<N, COUNT>(wait, c, e, slot, e.flag, base, i, STEP_DATA, lines);
+    collect<N, COUNT>(wait, c, e, p, slot, e.flag, base, i, STEP_DATA, lines);
 #pragma unroll
     for (uint32_t n = 0; n < COUNT; ++n) {
-      const uint64_t payload = base + n == c.rank ? own : payload_of(lines[n]);
-      const uint32_t words[2] = {uint32_t(payload), uint32_t(payload >> 32)};
-      if (base + n == 0) sum.start(words);
-      else if (has_rank<N>(c, base + n)) sum.add(words, c.reduce_op);
+      come[n][0] = uint32_t(lines[n].a[0]);
+      come[n][1] = uint32_t(lines[n].a[1]);
     }
-  }
-  uint32_t words[2];
-  sum.finish(words, c);
-  return uint64_t(words[0]) | uint64_t(words[1]) << 32;
+  });
+  return uint64_t(result[0]) | uint64_t(result[1]) << 32;
 }

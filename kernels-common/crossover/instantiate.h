@@ -18,3 +18,24 @@
   REDUCTION_ENTRIES_OF(NAME, ARGS, F32, f32)  \
   REDUCTION_ENTRIES_OF(NAME, ARGS, F16, f16)  \
   REDUCTION_ENTRIES_OF(NAME, ARGS, Bf16, bf16)
+
+// The same of kernels that are short where tensors are WHOLE, which `IS_WHOLE(args)` says; what others take is in nobody's
+// way.
+#define PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, OP, op, N, n)                                            \
+  PLATFORM_COLD void NAME##_##type##_##op##_##n##_ragged(const ARGS& args) { NAME<TYPE, OP, N, false>(args); } \
+  PLATFORM_KERNEL(NAME##_##type##_##op##_##n, ARGS, MAX_THREADS) {                                            \
+    if (IS_WHOLE(args)) NAME<TYPE, OP, N, true>(args);                                                        \
+    else NAME##_##type##_##op##_##n##_ragged(args);                                                           \
+  }
+
+#define PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, TYPE, type)           \
+  PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, Sum, sum, 2, 2)      \
+  PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, Sum, sum, 4, 4)      \
+  PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, Sum, sum, 8, 8)      \
+  PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, Sum, sum, ANY, any)  \
+  PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, Other, other, ANY, any)
+
+#define PUSH_ENTRIES(NAME, ARGS, IS_WHOLE)         \
+  PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, F32, f32)  \
+  PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, F16, f16)  \
+  PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, Bf16, bf16)

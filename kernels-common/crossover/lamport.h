@@ -8,9 +8,9 @@
 // this one. The extent that is cleared is the one that was written, whatever this call's is.
 #pragma once
 #include <crossover/numerics.h>
+#include <crossover/places.h>
 #include <crossover/tensor.h>
 #include <crossover/wait.h>
-#include <crossover/world.h>
 
 // The Lamport half of the state.
 struct Turn {
@@ -36,11 +36,6 @@ PLATFORM_DEVICE void advance_turn(const Common& c, const Turn& t, uint64_t packs
   store_relaxed_u32(&state->lamport_slot, t.slot == 2 ? 0 : t.slot + 1);
 }
 
-PLATFORM_DEVICE uint64_t lamport_at(const Common& c, uint32_t slot, uint64_t region, uint64_t place, uint64_t arena,
-                                    uint32_t sender, uint64_t i) {
-  return arena + region + (slot * c.world + sender) * place + i * 16;
-}
-
 // What travels instead of the word: no -0.0, whichever of its halves it is in.
 template <class T>
 PLATFORM_DEVICE uint32_t unmarked(uint32_t word) {
@@ -58,33 +53,30 @@ PLATFORM_DEVICE Pack unmarked_pack(Pack p) {
 }
 
 PLATFORM_DEVICE bool is_marked(const Pack& p) {
-  return p.w[0] == LAMPORT_EMPTY || p.w[1] == LAMPORT_EMPTY || p.w[2] == LAMPORT_EMPTY || p.w[3] == LAMPORT_EMPTY;
+  // Without a branch between.
+  return (p.w[0] == LAMPORT_EMPTY) | (p.w[1] == LAMPORT_EMPTY) | (p.w[2] == LAMPORT_EMPTY) | (p.w[3] == LAMPORT_EMPTY);
 }
 
 // To every peer.
 template <uint32_t N>
-PLATFORM_DEVICE void send_lamport(const Common& c, const Turn& t, uint64_t region, uint64_t place, uint64_t i,
-                                  const Pack& own) {
+PLATFORM_DEVICE void send_lamport(const Common& c, const Places<N>& p, const Turn& t, uint32_t i, const Pack& own) {
+  const uint64_t to = p.to(c, t.slot, c.rank, i);
 #pragma unroll
   for (uint32_t peer = 0; peer < N; ++peer) {
-    if (has_rank<N>(c, peer) && peer != c.rank) {
-      store_pack_relaxed(reinterpret_cast<void*>(lamport_at(c, t.slot, region, place, c.arenas[peer], c.rank, i)), own);
-    }
+    if (has_rank<N>(c, peer) && peer != c.rank) store_pack_relaxed(reinterpret_cast<void*>(p.of(c, peer) + to), own);
   }
 }
 
 // Marks what the Lamport call before received, from every peer.
 template <uint32_t N>
-PLATFORM_DEVICE void clear_before(const Common& c, const Turn& t, uint64_t region, uint64_t place, uint64_t first,
-                                  uint64_t stride) {
+PLATFORM_DEVICE void clear_before(const Common& c, const Places<N>& p, const Turn& t, uint32_t first, uint32_t stride) {
 #ifndef SABOTAGE_SKIP_CLEAR
   const Pack mark = {{LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY}};
-  for (uint64_t i = first; i < t.dirty_before; i += stride) {
+  for (uint32_t i = first; i < t.dirty_before; i += stride) {
 #pragma unroll
     for (uint32_t peer = 0; peer < N; ++peer) {
       if (has_rank<N>(c, peer) && peer != c.rank) {
-        store_pack_relaxed(
-            reinterpret_cast<void*>(lamport_at(c, t.before, region, place, c.arenas[c.rank], peer, i)), mark);
+        store_pack_relaxed(reinterpret_cast<void*>(p.own + p.to(c, t.before, peer, i)), mark);
       }
     }
   }
@@ -94,21 +86,27 @@ PLATFORM_DEVICE void clear_before(const Common& c, const Turn& t, uint64_t regio
 // Pack `i` of `COUNT` ranks from `base` on, once those that are peers have come: all are loaded before one is looked at, as
 // in flagged.h.
 template <uint32_t N, uint32_t COUNT>
-PLATFORM_DEVICE void collect_lamport(Wait& wait, const Common& c, const Epoch& e, const Turn& t, uint64_t region,
-                                     uint64_t place, uint32_t base, uint64_t i, Pack* packs) {
-  for (;;) {
+PLATFORM_DEVICE void collect_lamport(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Turn& t,
+                                     uint32_t base, uint32_t i, Pack (&packs)[COUNT]) {
+  const uint64_t mine = p.own + p.to(c, t.slot, 0, i);
+  const auto is_missing = [&](uint32_t n) { return (some_rank<N>(c, base + n) != c.rank) & is_marked(packs[n]); };
+  wait_until(
+      wait, c, e, STEP_LAMPORT,
+      [&] {
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      packs[n] = load_pack_relaxed(reinterpret_cast<const void*>(
-          lamport_at(c, t.slot, region, place, c.arenas[c.rank], some_rank<N>(c, base + n), i)));
-    }
-    uint32_t missing = MAX_WORLD;
+        for (uint32_t n = 0; n < COUNT; ++n) {
+          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place;
+          packs[n] = load_pack_relaxed(reinterpret_cast<const void*>(at));
+        }
+        bool all = true;
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      const uint32_t rank = some_rank<N>(c, base + n);
-      if (rank != c.rank && is_marked(packs[n])) missing = rank;
-    }
-    if (missing == MAX_WORLD) return;
-    if (!look_again(wait, c, e, missing, STEP_LAMPORT, LAMPORT_EMPTY)) return;
-  }
+        for (uint32_t n = 0; n < COUNT; ++n) all &= !is_missing(n);
+        return all;
+      },
+      [&] {
+        uint32_t rank = c.rank;
+#pragma unroll
+        for (uint32_t n = 0; n < COUNT; ++n) rank = is_missing(n) ? base + n : rank;
+        return Missing{rank, LAMPORT_EMPTY};
+      });
 }

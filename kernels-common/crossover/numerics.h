@@ -2,7 +2,7 @@
 // and the host backend give the same bits. A NaN result is the type's canonical quiet NaN, since which payload survives
 // an addition depends on the hardware.
 #pragma once
-#include <crossover/abi.h>
+#include <crossover/world.h>
 
 // Element types. `PER_WORD` elements lie in a word of 32 bits, the first in the low bits.
 struct F32 {
@@ -13,20 +13,12 @@ struct F32 {
 struct F16 {
   static constexpr uint32_t PER_WORD = 2;
   PLATFORM_DEVICE_MEMBER static float decode(uint32_t word, uint32_t i) { return f16_to_f32(uint16_t(word >> (16 * i))); }
-  PLATFORM_DEVICE_MEMBER static uint32_t one(float x) {
-    const uint32_t rounded = f32_to_f16(x);
-    return x == x ? rounded : 0x7E00u;  // a choice, where a branch would split the code of eight elements
-  }
-  PLATFORM_DEVICE_MEMBER static uint32_t encode(const float* x) { return one(x[0]) | one(x[1]) << 16; }
+  PLATFORM_DEVICE_MEMBER static uint32_t encode(const float* x) { return f16_pair(x[0], x[1]); }
 };
 struct Bf16 {
   static constexpr uint32_t PER_WORD = 2;
   PLATFORM_DEVICE_MEMBER static float decode(uint32_t word, uint32_t i) { return bf16_to_f32(uint16_t(word >> (16 * i))); }
-  PLATFORM_DEVICE_MEMBER static uint32_t one(float x) {
-    const uint32_t rounded = f32_to_bf16(x);
-    return x == x ? rounded : 0x7FC0u;
-  }
-  PLATFORM_DEVICE_MEMBER static uint32_t encode(const float* x) { return one(x[0]) | one(x[1]) << 16; }
+  PLATFORM_DEVICE_MEMBER static uint32_t encode(const float* x) { return bf16_pair(x[0], x[1]); }
 };
 
 // The order of core's vocabulary of reduce ops.
@@ -45,6 +37,9 @@ struct Other {
   }
 };
 
+// A division has many instructions; a sum goes past none of them.
+PLATFORM_COLD float quotient(float sum, uint32_t world) { return sum / float(world); }
+
 // The running result of `WORDS` words.
 template <class T, class Op, uint32_t WORDS>
 struct Accumulator {
@@ -59,12 +54,49 @@ struct Accumulator {
 #pragma unroll
     for (uint32_t i = 0; i < COUNT; ++i) x[i] = Op::combine(x[i], T::decode(words[i / T::PER_WORD], i % T::PER_WORD), op);
   }
+  // Of `N` ranks.
+  template <uint32_t N>
   PLATFORM_DEVICE_MEMBER void finish(uint32_t* words, const Common& c) {
-    if (c.reduce_op == AVG) {
+    if (N != ANY) {
+      // A division by a power of two, or by nothing: the same bits, without a branch.
+      const float scale = c.reduce_op == AVG ? 1.0f / N : 1.0f;
 #pragma unroll
-      for (uint32_t i = 0; i < COUNT; ++i) x[i] = x[i] / float(c.world);
+      for (uint32_t i = 0; i < COUNT; ++i) x[i] *= scale;
+    } else if (c.reduce_op == AVG) {
+#pragma unroll
+      for (uint32_t i = 0; i < COUNT; ++i) x[i] = quotient(x[i], c.world);
     }
 #pragma unroll
     for (uint32_t i = 0; i < WORDS; ++i) words[i] = T::encode(x + i * T::PER_WORD);
   }
 };
+
+// The same unit of all ranks, in the order of ranks, a group at a time; `own` is this rank's. `collect(base, units)` gives
+// those of as many ranks as there is room for, from `base` on, once they have come; this rank's is not looked at.
+template <class T, class Op, uint32_t N, uint32_t WORDS, class Collect>
+PLATFORM_DEVICE void reduce_ranks(const Common& c, const uint32_t (&own)[WORDS], uint32_t (&result)[WORDS],
+                                  Collect collect) {
+  Accumulator<T, Op, WORDS> sum;
+  if constexpr (N == 2) {
+    // Two values have the same sum in either order.
+    uint32_t come[1][WORDS];
+    collect(1 - c.rank, come);
+    sum.start(own);
+    sum.add(come[0], c.reduce_op);
+  } else {
+#pragma unroll
+    for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
+      if (!has_rank<N>(c, base)) break;
+      uint32_t come[Group<N>::SIZE][WORDS];
+      collect(base, come);
+#pragma unroll
+      for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
+#pragma unroll
+        for (uint32_t w = 0; w < WORDS; ++w) come[n][w] = base + n == c.rank ? own[w] : come[n][w];
+        if (base + n == 0) sum.start(come[n]);
+        else if (has_rank<N>(c, base + n)) sum.add(come[n], c.reduce_op);
+      }
+    }
+  }
+  sum.template finish<N>(result, c);
+}

@@ -88,7 +88,7 @@ PLATFORM_DEVICE void reduce_packs(const Common& c, From from, uint64_t i, uint64
     }
   }
 #pragma unroll
-  for (uint32_t f = 0; f < FLIGHT; ++f) sums[f].finish(results[f].w, c);
+  for (uint32_t f = 0; f < FLIGHT; ++f) sums[f].template finish<N>(results[f].w, c);
 }
 
 // Reduces packs `first`, `first + stride`, ... below `end` of all ranks' tensors of `bytes`, as many at a time as keep eight

@@ -3,6 +3,10 @@
 #pragma once
 #include <crossover/abi.h>
 
+// A thread has units `first_unit()`, and every `unit_stride()` from there on.
+PLATFORM_DEVICE uint32_t first_unit() { return block_id() * block_size() + thread_id(); }
+PLATFORM_DEVICE uint32_t unit_stride() { return grid_size() * block_size(); }
+
 PLATFORM_DEVICE uint64_t units(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
 
 PLATFORM_COLD uint64_t load_bytes(const uint8_t* from, uint64_t left) {
@@ -51,6 +55,40 @@ PLATFORM_DEVICE void store_unit16(uint64_t tensor, uint64_t i, uint64_t bytes, P
     store_bytes(to, uint64_t(p.w[0]) | uint64_t(p.w[1]) << 32, left);
     if (left > 8) store_bytes(to + 8, uint64_t(p.w[2]) | uint64_t(p.w[3]) << 32, left - 8);
   }
+}
+
+// A tensor of which, if it is WHOLE, every unit is, and lies where one access takes it.
+template <bool WHOLE>
+struct Tensor {
+  uint64_t at;
+  uint64_t bytes;
+
+  PLATFORM_DEVICE_MEMBER uint64_t load8(uint32_t i) const {
+    return WHOLE ? reinterpret_cast<const uint64_t*>(at)[i] : load_unit8(at, i, bytes);
+  }
+  PLATFORM_DEVICE_MEMBER Pack load16(uint32_t i) const {
+    return WHOLE ? load_pack(reinterpret_cast<const Pack*>(at) + i) : load_unit16(at, i, bytes);
+  }
+  PLATFORM_DEVICE_MEMBER void store8(uint32_t i, uint64_t value) const {
+    if (WHOLE) reinterpret_cast<uint64_t*>(at)[i] = value;
+    else store_unit8(at, i, bytes, value);
+  }
+  PLATFORM_DEVICE_MEMBER void store16(uint32_t i, const Pack& p) const {
+    if (WHOLE) store_pack(reinterpret_cast<Pack*>(at) + i, p);
+    else store_unit16(at, i, bytes, p);
+  }
+};
+
+// Are tensors WHOLE in units of so many bytes? `bits` are those of all their addresses and lengths.
+PLATFORM_DEVICE bool are_whole(uint64_t bits, uint64_t unit) { return (bits & (unit - 1)) == 0; }
+
+// Are the parts WHOLE that a rank sends, and where it receives?
+PLATFORM_DEVICE bool are_parts_whole(const PartsArgs& a, uint64_t unit) {
+  uint64_t bits = a.input | a.output;
+  for (uint32_t peer = 0; peer < a.common.world; ++peer) {
+    bits |= a.send_at[peer] | a.send_bytes[peer] | a.receive_at[peer] | a.receive_bytes[peer];
+  }
+  return are_whole(bits, unit);
 }
 
 // How many packs of a thread are on their way at a time.

@@ -14,10 +14,6 @@ PLATFORM_DEVICE void send_token(const Common& c, const Epoch& e, uint64_t table)
 PLATFORM_DEVICE void await_tokens(Wait& wait, const Common& c, const Epoch& e, uint64_t table) {
   const uint32_t peer = thread_id();
   if (block_id() == 0 && peer < c.world && peer != c.rank) {
-    const uint64_t* mine = barrier_word(c.arenas[c.rank], table, peer);
-    uint64_t seen;
-    while (int64_t((seen = load_acquire_u64(mine)) - e.number * BARRIERS) < 0) {
-      if (!look_again(wait, c, e, peer, STEP_TOKEN, seen)) break;
-    }
+    await_word(wait, c, e, barrier_word(c.arenas[c.rank], table, peer), e.number * BARRIERS, peer, STEP_TOKEN);
   }
 }

@@ -5,12 +5,17 @@
 // How many looks lie between two looks at the clock and the abort word, which is far away, in the host's memory.
 constexpr uint32_t LOOKS = 1024;
 
+// What was not there yet: whose it is, and what was seen in its place.
+struct Missing {
+  uint32_t rank;
+  uint64_t observed;
+};
+
 // A wait of so many nanoseconds is long: the host is told. Calls take microseconds.
 constexpr uint64_t LONG_WAIT = 10'000'000;
 
 // One thread's waits in one kernel. Once it gave up it waits no more.
 struct Wait {
-  uint32_t looks = 0;
   bool given_up = false;
   uint64_t began = 0;
   // Was there a barrier of the block with its peers', and did a thread of the block give up at one?
@@ -51,13 +56,19 @@ PLATFORM_COLD uint64_t consider(const Common& c, Epoch e, uint64_t began, uint32
   return 0;
 }
 
-// After a look that saw nothing: look again? `awaited` is the rank whose value did not come.
-PLATFORM_DEVICE bool look_again(Wait& wait, const Common& c, const Epoch& e, uint32_t awaited, uint32_t step,
-                                uint64_t observed) {
-  if (wait.given_up) return false;
-  pause();
-  if (++wait.looks % LOOKS != 0) return true;
-  wait.began = consider(c, e, wait.began, awaited, step, observed);
-  wait.given_up = wait.began == 0;
-  return !wait.given_up;
+// Looks until `has_come()`, which loads what is awaited, says so: as few instructions as can be, since a value is seen as
+// late as the loop is long. `missing()` says of the last look what was not there. False if the wait was given up.
+template <class HasCome, class WhatIsMissing>
+PLATFORM_DEVICE bool wait_until(Wait& wait, const Common& c, const Epoch& e, uint32_t step, HasCome has_come,
+                                WhatIsMissing missing) {
+  for (;;) {
+    for (uint32_t left = wait.given_up ? 1 : LOOKS; left != 0; --left) {
+      if (has_come()) return true;
+      pause();
+    }
+    if (wait.given_up) return false;
+    const Missing m = missing();
+    wait.began = consider(c, e, wait.began, m.rank, step, m.observed);
+    wait.given_up = wait.began == 0;
+  }
 }

@@ -200,3 +200,12 @@ PLATFORM_DEVICE uint16_t f32_to_bf16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+// Two values, the first in the low bits. A choice, where a branch would split the code of eight elements.
+PLATFORM_DEVICE uint32_t f16_pair(float low, float high) {
+  const uint32_t first = low == low ? f32_to_f16(low) : 0x7E00u, second = high == high ? f32_to_f16(high) : 0x7E00u;
+  return first | second << 16;
+}
+PLATFORM_DEVICE uint32_t bf16_pair(float low, float high) {
+  const uint32_t first = low == low ? f32_to_bf16(low) : 0x7FC0u, second = high == high ? f32_to_bf16(high) : 0x7FC0u;
+  return first | second << 16;
+}

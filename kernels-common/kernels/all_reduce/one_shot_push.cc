@@ -5,31 +5,36 @@
 #include <crossover/flagged.h>
 #include <crossover/instantiate.h>
 
-template <class T, class Op, uint32_t N>
+template <class T, class Op, uint32_t N, bool WHOLE>
 PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
+  const Places<N> p = line_places<N>(c, a.region, a.place);
+  const Tensor<WHOLE> input{a.input, a.bytes}, output{a.output, a.bytes};
+  const uint32_t lines = uint32_t(units(a.bytes, LINE_BYTES)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const uint64_t lines = units(a.bytes, LINE_BYTES);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   // On its way together with the state.
-  const uint64_t mine = first < lines ? load_unit8(a.input, first, a.bytes) : 0;
+  const uint64_t mine = first < lines ? input.load8(first) : 0;
   const Epoch e = read_epoch(c);
   const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
-  for (uint64_t i = first; i < lines; i += stride) {
-    const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
-    push_to_all<N>(c, slot, i, flagged(own, e.flag));
+  uint64_t own = mine;
+  for (uint32_t i = first; i < lines;) {
+    push_to_all<N>(c, p, slots.slot, i, flagged(own, e.flag));
+    i += stride;
+    if (i < lines) own = input.load8(i);
   }
-  scrub(c, e.flag, slots.slot, a.region, a.place);
+  scrub<N>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  for (uint64_t i = first; i < lines; i += stride) {
-    const uint64_t own = i == first ? mine : load_unit8(a.input, i, a.bytes);
-    store_unit8(a.output, i, a.bytes, reduce_lines<T, Op, N>(wait, c, e, slot, i, own));
+  own = mine;
+  for (uint32_t i = first; i < lines;) {
+    output.store8(i, reduce_lines<T, Op, N>(wait, c, e, p, slots.slot, i, own));
+    i += stride;
+    if (i < lines) own = input.load8(i);
   }
   if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
-REDUCTION_ENTRIES(one_shot_push, AllReduceArgs)
+#define IS_WHOLE(a) are_whole(a.input | a.output | a.bytes, LINE_BYTES)
+PUSH_ENTRIES(one_shot_push, AllReduceArgs, IS_WHOLE)

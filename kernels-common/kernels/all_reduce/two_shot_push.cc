@@ -5,75 +5,95 @@
 #include <crossover/flagged.h>
 #include <crossover/instantiate.h>
 
-// Line j of the shares that peers have reduced, into the output. Shares are equal but for the last, which may be shorter
-// or empty: of a line that is not there nothing is awaited.
-template <uint32_t N>
-PLATFORM_DEVICE void collect_shares(Wait& wait, const Common& c, const Epoch& e, const Slot& shares, uint32_t flag,
-                                    const AllReduceArgs& a, uint64_t j, uint64_t share, uint64_t lines) {
+// Where line j of a peer's share is in the tensor; shares are equal but for the last, which may be shorter or empty.
+struct Shares {
+  uint32_t share;
+  uint32_t lines;
+
+  PLATFORM_DEVICE_MEMBER uint32_t line(uint32_t peer, uint32_t j) const { return peer * share + j; }
+  // Of a line that is not there nothing is sent or awaited.
+  PLATFORM_DEVICE_MEMBER bool has(uint32_t peer, uint32_t j) const { return line(peer, j) < lines; }
+};
+
+// Line j of every peer's share into that peer's arena: all are loaded before one is stored.
+template <uint32_t N, bool WHOLE>
+PLATFORM_DEVICE void push_shares(const Common& c, const Epoch& e, const Places<N>& parts, uint32_t slot,
+                                 const Tensor<WHOLE>& input, const Shares& s, uint32_t j) {
+  const uint64_t to = parts.to(c, slot_in_use(slot), c.rank, j);
+#pragma unroll
+  for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
+    if (!has_rank<N>(c, base)) break;
+    uint64_t own[Group<N>::SIZE];
+    const auto is_sent = [&](uint32_t peer) { return has_rank<N>(c, peer) && peer != c.rank && s.has(peer, j); };
+#pragma unroll
+    for (uint32_t n = 0; n < Group<N>::SIZE; ++n) own[n] = is_sent(base + n) ? input.load8(s.line(base + n, j)) : 0;
+#pragma unroll
+    for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
+      const uint32_t peer = base + n;
+      if (is_sent(peer)) store_line_relaxed(reinterpret_cast<void*>(parts.of(c, peer) + to), flagged(own[n], e.flag));
+    }
+  }
+}
+
+// Line j of the shares that peers have reduced, into the output.
+template <uint32_t N, bool WHOLE>
+PLATFORM_DEVICE void collect_shares(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Slots& slots,
+                                    const Tensor<WHOLE>& output, const Shares& s, uint32_t j) {
   constexpr uint32_t COUNT = Group<N>::SIZE;
-  const bool is_everywhere = (c.world - 1) * share + j < lines;
+  const bool is_everywhere = s.has(c.world - 1, j);
 #pragma unroll
   for (uint32_t base = 0; base < N; base += COUNT) {
     if (!has_rank<N>(c, base)) break;
-    Line arrived[COUNT];
-    if (is_everywhere) {
-      collect<N, COUNT>(wait, c, e, shares, flag, base, j, STEP_SHARE, arrived);
-    }
+    Line come[COUNT];
+    if (is_everywhere) collect<N, COUNT>(wait, c, e, p, slots.share_slot, slots.share_flag, base, j, STEP_SHARE, come);
 #pragma unroll
     for (uint32_t n = 0; n < COUNT; ++n) {
       const uint32_t peer = base + n;
-      const uint64_t i = peer * share + j;
-      if (has_rank<N>(c, peer) && peer != c.rank && i < lines) {
-        if (!is_everywhere) collect<N, 1>(wait, c, e, shares, flag, peer, j, STEP_SHARE, &arrived[n]);
-        store_unit8(a.output, i, a.bytes, payload_of(arrived[n]));
+      if (has_rank<N>(c, peer) && peer != c.rank && s.has(peer, j)) {
+        Line one[1] = {come[n]};
+        if (!is_everywhere) {
+          collect<N, 1>(wait, c, e, p, slots.share_slot, slots.share_flag, peer, j, STEP_SHARE, one);
+        }
+        output.store8(s.line(peer, j), payload_of(one[0]));
       }
     }
   }
 }
 
-template <class T, class Op, uint32_t N>
+template <class T, class Op, uint32_t N, bool WHOLE>
 PLATFORM_DEVICE void two_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
+  const Places<N> parts = line_places<N>(c, a.region, a.place), results = line_places<N>(c, a.second, a.second_place);
+  const Tensor<WHOLE> input{a.input, a.bytes}, output{a.output, a.bytes};
+  const uint32_t lines = uint32_t(units(a.bytes, LINE_BYTES));
+  const Shares s{uint32_t(units(lines, N == ANY ? c.world : N)), lines};
+  const uint32_t first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const uint64_t lines = units(a.bytes, LINE_BYTES), share = units(lines, c.world);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
   const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot parts = slot_of(c, slots.slot, a.region, a.place);
-  const Slot shares = slot_of(c, slots.share_slot, a.second, a.second_place);
   // A thread has line j of every share, from here to the end: in place, nobody writes what another has yet to read.
-  for (uint64_t j = first; j < share; j += stride) {
-#pragma unroll
-    for (uint32_t peer = 0; peer < N; ++peer) {
-      const uint64_t i = peer * share + j;
-      if (has_rank<N>(c, peer) && peer != c.rank && i < lines) {
-        store_line_relaxed(reinterpret_cast<void*>(parts.line(c.arenas[peer], c.rank, j)),
-                           flagged(load_unit8(a.input, i, a.bytes), e.flag));
-      }
-    }
-  }
-  scrub(c, e.flag, slots.slot, a.region, a.place);
-  scrub(c, slots.share_flag, slots.share_slot, a.second, a.second_place);
+  for (uint32_t j = first; j < s.share; j += stride) push_shares<N>(c, e, parts, slots.slot, input, s, j);
+  scrub<N>(c, parts, e.flag, slots.slot);
+  scrub<N>(c, results, slots.share_flag, slots.share_slot);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  for (uint64_t j = first; j < share; j += stride) {
-    const uint64_t i = c.rank * share + j;
-    if (i >= lines) break;
-    const uint64_t result = reduce_lines<T, Op, N>(wait, c, e, parts, j, load_unit8(a.input, i, a.bytes));
+  for (uint32_t j = first; j < s.share; j += stride) {
+    if (!s.has(c.rank, j)) break;
+    const uint32_t i = s.line(c.rank, j);
+    const uint64_t result = reduce_lines<T, Op, N>(wait, c, e, parts, slots.slot, j, input.load8(i));
     // A sum that something is missing of is nobody else's.
     if (wait.given_up) break;
-    push_to_all<N>(c, shares, j, flagged(result, slots.share_flag));
-    store_unit8(a.output, i, a.bytes, result);
+    push_to_all<N>(c, results, slots.share_slot, j, flagged(result, slots.share_flag));
+    output.store8(i, result);
   }
-  for (uint64_t j = first; j < share; j += stride) {
-    collect_shares<N>(wait, c, e, shares, slots.share_flag, a, j, share, lines);
-  }
+  for (uint32_t j = first; j < s.share; j += stride) collect_shares<N>(wait, c, e, results, slots, output, s, j);
   if (advance(c, e, arrived)) {
     advance_push(c, e, slots);
     advance_shares(c, slots);
   }
 }
 
-REDUCTION_ENTRIES(two_shot_push, AllReduceArgs)
+#define IS_WHOLE(a) are_whole(a.input | a.output | a.bytes, LINE_BYTES)
+PUSH_ENTRIES(two_shot_push, AllReduceArgs, IS_WHOLE)

@@ -4,52 +4,65 @@
 
 #include <crossover/lamport.h>
 
-template <class T, uint32_t N>
+template <class T, uint32_t N, bool WHOLE>
 PLATFORM_DEVICE void gather_lamport(const PartsArgs& a) {
   // All packs are kept until they are stored: fewer at a time where the number is not known.
   constexpr uint32_t COUNT = N == ANY ? 4 : Group<N>::SIZE;
   const Common& c = a.common;
+  // Parts are equal and not empty: a rank that has them all knows that all have begun.
+  const uint64_t bytes = a.send_bytes[c.rank];
+  const Places<N> p(c, a.region, a.place);
+  const Tensor<WHOLE> input{a.input + a.send_at[c.rank], bytes};
+  const uint32_t packs = uint32_t(units(bytes, 16)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  // Parts are equal and not empty: a rank that has them all knows that all have begun.
-  const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank], packs = units(bytes, 16);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   // On its way together with the state.
   Pack mine = {};
-  if (first < packs) mine = load_unit16(part, first, bytes);
+  if (first < packs) mine = input.load16(first);
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;
   mine = unmarked_pack<T>(mine);
-  for (uint64_t i = first; i < packs; i += stride) {
-    const Pack own = i == first ? mine : unmarked_pack<T>(load_unit16(part, i, bytes));
-    send_lamport<N>(c, t, a.region, a.place, i, own);
+  Pack own = mine;
+  for (uint32_t i = first; i < packs;) {
+    send_lamport<N>(c, p, t, i, own);
+    i += stride;
+    if (i < packs) own = unmarked_pack<T>(input.load16(i));
   }
-  clear_before<N>(c, t, a.region, a.place, first, stride);
+  clear_before<N>(c, p, t, first, stride);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  for (uint64_t i = first; i < packs; i += stride) {
-    const Pack own = i == first ? mine : unmarked_pack<T>(load_unit16(part, i, bytes));
+  own = mine;
+  for (uint32_t i = first; i < packs;) {
 #pragma unroll
     for (uint32_t base = 0; base < N; base += COUNT) {
       if (!has_rank<N>(c, base)) break;
       Pack come[COUNT];
-      collect_lamport<N, COUNT>(wait, c, e, t, a.region, a.place, base, i, come);
+      collect_lamport<N, COUNT>(wait, c, e, p, t, base, i, come);
 #pragma unroll
       for (uint32_t n = 0; n < COUNT; ++n) {
         const uint32_t rank = base + n;
         if (!has_rank<N>(c, rank)) break;
-        if (rank == c.rank) store_unit16(a.output + a.receive_at[rank], i, bytes, own);
-        else store_unit16(a.output + a.receive_at[rank], i, bytes, come[n]);
+        const Tensor<WHOLE> output{a.output + a.receive_at[rank], bytes};
+        output.store16(i, rank == c.rank ? own : come[n]);
       }
     }
+    i += stride;
+    if (i < packs) own = unmarked_pack<T>(input.load16(i));
   }
   if (advance(c, e, arrived)) advance_turn(c, t, packs);
 }
 
-#define GATHER_LAMPORT_ENTRIES(N, n)                                                                   \
-  PLATFORM_KERNEL(gather_lamport_f32_##n, PartsArgs, MAX_THREADS) { gather_lamport<F32, N>(args); }    \
-  PLATFORM_KERNEL(gather_lamport_half_##n, PartsArgs, MAX_THREADS) { gather_lamport<Bf16, N>(args); }
+#define GATHER_LAMPORT_ENTRY(TYPE, type, N, n)                                                                          \
+  PLATFORM_COLD void gather_lamport_##type##_##n##_ragged(const PartsArgs& a) { gather_lamport<TYPE, N, false>(a); }    \
+  PLATFORM_KERNEL(gather_lamport_##type##_##n, PartsArgs, MAX_THREADS) {                                                \
+    if (are_parts_whole(args, 16)) gather_lamport<TYPE, N, true>(args);                                                 \
+    else gather_lamport_##type##_##n##_ragged(args);                                                                    \
+  }
+
+#define GATHER_LAMPORT_ENTRIES(N, n)        \
+  GATHER_LAMPORT_ENTRY(F32, f32, N, n)      \
+  GATHER_LAMPORT_ENTRY(Bf16, half, N, n)
 
 GATHER_LAMPORT_ENTRIES(2, 2)
 GATHER_LAMPORT_ENTRIES(4, 4)

@@ -8,76 +8,90 @@
 
 // Every peer receives the same, which is read once, and every rank gives as much: all lines of a place in the
 // concatenation are awaited together.
-template <uint32_t N>
+template <uint32_t N, bool WHOLE>
 PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
   constexpr uint32_t COUNT = Group<N>::SIZE;
   const Common& c = a.common;
+  const uint64_t bytes = a.send_bytes[c.rank];
+  const Places<N> p = line_places<N>(c, a.region, a.place);
+  const Tensor<WHOLE> input{a.input + a.send_at[c.rank], bytes};
+  const uint32_t lines = uint32_t(units(bytes, LINE_BYTES)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const uint64_t bytes = a.send_bytes[c.rank], part = a.input + a.send_at[c.rank];
-  const uint64_t lines = units(bytes, LINE_BYTES);
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   // On its way together with the state.
-  const uint64_t mine = first < lines ? load_unit8(part, first, bytes) : 0;
+  const uint64_t mine = first < lines ? input.load8(first) : 0;
   const Epoch e = read_epoch(c);
   const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
-  for (uint64_t i = first; i < lines; i += stride) {
-    push_to_all<N>(c, slot, i, flagged(i == first ? mine : load_unit8(part, i, bytes), e.flag));
+  uint64_t own = mine;
+  for (uint32_t i = first; i < lines;) {
+    push_to_all<N>(c, p, slots.slot, i, flagged(own, e.flag));
+    i += stride;
+    if (i < lines) own = input.load8(i);
   }
-  scrub(c, e.flag, slots.slot, a.region, a.place);
+  scrub<N>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
-  for (uint64_t i = first; i < lines; i += stride) {
-    const uint64_t own = i == first ? mine : load_unit8(part, i, bytes);
+  own = mine;
+  for (uint32_t i = first; i < lines;) {
 #pragma unroll
     for (uint32_t base = 0; base < N; base += COUNT) {
       if (!has_rank<N>(c, base)) break;
       Line come[COUNT];
-      collect<N, COUNT>(wait, c, e, slot, e.flag, base, i, STEP_DATA, come);
+      collect<N, COUNT>(wait, c, e, p, slots.slot, e.flag, base, i, STEP_DATA, come);
 #pragma unroll
       for (uint32_t n = 0; n < COUNT; ++n) {
         const uint32_t rank = base + n;
         if (!has_rank<N>(c, rank)) break;
-        store_unit8(a.output + a.receive_at[rank], i, bytes, rank == c.rank ? own : payload_of(come[n]));
+        const Tensor<WHOLE> output{a.output + a.receive_at[rank], bytes};
+        output.store8(i, rank == c.rank ? own : payload_of(come[n]));
       }
     }
+    i += stride;
+    if (i < lines) own = input.load8(i);
   }
   if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
 // Parts may differ, and be empty.
+template <bool WHOLE>
 PLATFORM_DEVICE void push_each(const PartsArgs& a) {
   const Common& c = a.common;
+  const Places<ANY> p = line_places<ANY>(c, a.region, a.place);
+  const uint32_t first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const uint64_t first = block_id() * block_size() + thread_id(), stride = grid_size() * block_size();
   const Epoch e = read_epoch(c);
   const Slots slots = read_slots(c);
   if (e.poisoned) return;
-  const Slot slot = slot_of(c, slots.slot, a.region, a.place);
-  push_parts(c, e, slot, a, first, stride);
+  push_parts<ANY, WHOLE>(c, e, p, slots.slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
   copy_own_part(a, first, stride);
-  scrub(c, e.flag, slots.slot, a.region, a.place);
+  scrub<ANY>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
   Wait wait;
   for (uint32_t peer = 0; peer < c.world; ++peer) {
     if (peer == c.rank) continue;
-    const uint64_t bytes = a.receive_bytes[peer], to = a.output + a.receive_at[peer];
-    for (uint64_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
-      Line come;
-      collect<ANY, 1>(wait, c, e, slot, e.flag, peer, i, STEP_DATA, &come);
-      store_unit8(to, i, bytes, payload_of(come));
+    const Tensor<WHOLE> output{a.output + a.receive_at[peer], a.receive_bytes[peer]};
+    for (uint32_t i = first; i < units(output.bytes, LINE_BYTES); i += stride) {
+      Line come[1];
+      collect<ANY, 1>(wait, c, e, p, slots.slot, e.flag, peer, i, STEP_DATA, come);
+      output.store8(i, payload_of(come[0]));
     }
   }
   if (a.tokens) await_tokens(wait, c, e, a.barrier);
   if (advance(c, e, arrived)) advance_push(c, e, slots);
 }
 
-PLATFORM_KERNEL(gather_push_2, PartsArgs, MAX_THREADS) { gather_push<2>(args); }
-PLATFORM_KERNEL(gather_push_4, PartsArgs, MAX_THREADS) { gather_push<4>(args); }
-PLATFORM_KERNEL(gather_push_8, PartsArgs, MAX_THREADS) { gather_push<8>(args); }
-PLATFORM_KERNEL(gather_push_any, PartsArgs, MAX_THREADS) { gather_push<ANY>(args); }
-PLATFORM_KERNEL(parts_push, PartsArgs, MAX_THREADS) { push_each(args); }
+#define PUSH_COPY_ENTRY(NAME, WHOLE, RAGGED)                                   \
+  PLATFORM_COLD void NAME##_ragged(const PartsArgs& args) { RAGGED(args); }    \
+  PLATFORM_KERNEL(NAME, PartsArgs, MAX_THREADS) {                              \
+    if (are_parts_whole(args, LINE_BYTES)) WHOLE(args);                        \
+    else NAME##_ragged(args);                                                  \
+  }
+
+PUSH_COPY_ENTRY(gather_push_2, (gather_push<2, true>), (gather_push<2, false>))
+PUSH_COPY_ENTRY(gather_push_4, (gather_push<4, true>), (gather_push<4, false>))
+PUSH_COPY_ENTRY(gather_push_8, (gather_push<8, true>), (gather_push<8, false>))
+PUSH_COPY_ENTRY(gather_push_any, (gather_push<ANY, true>), (gather_push<ANY, false>))
+PUSH_COPY_ENTRY(parts_push, push_each<true>, push_each<false>)

@@ -21,8 +21,10 @@ PLATFORM_KERNEL(floor_trip, TripArgs, MAX_THREADS) {
     const uint64_t value = args.first + round;
     if (c.rank == 0) store_relaxed_u64(theirs, value);
     uint64_t seen;
-    while ((seen = load_relaxed_u64(mine)) != value) {
-      if (!look_again(wait, c, e, peer, STEP_DATA, seen)) return;
+    if (!wait_until(
+            wait, c, e, STEP_DATA, [&] { return (seen = load_relaxed_u64(mine)) == value; },
+            [&] { return Missing{peer, seen}; })) {
+      return;
     }
     if (c.rank != 0) store_relaxed_u64(theirs, value);
   }
