@@ -3,6 +3,7 @@
 //! graphs of them, and looks at every result. Where its data is a setting says, so that it runs on
 //! host memory, on the emulated device and on a real one.
 
+mod busy;
 pub mod fault;
 mod form;
 mod steps;

@@ -1,8 +1,6 @@
 //! Room for a call's input and output, on host memory or on a device.
 
-use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crossover::policy::{DeviceChoice, Settings};
 use crossover_device::device::Device;
@@ -10,6 +8,8 @@ use crossover_device::error::DeviceError;
 use crossover_device::memory::Buffer;
 use crossover_device::stream::Stream;
 use crossover_kernel_emulation::driver::{Emulated, Options};
+
+use super::busy;
 
 /// Elements that fit.
 const ROOM: usize = 16 << 10;
@@ -22,9 +22,6 @@ pub(super) enum Tensors {
     Host { input: Vec<f32>, output: Vec<f32> },
     Device { input: Buffer, output: Buffer, stream: Stream },
 }
-
-/// How long other work of a device takes.
-const BUSY: Duration = Duration::from_secs(15);
 
 /// The emulated driver of this process, if it was asked for.
 static EMULATED: OnceLock<Arc<Emulated>> = OnceLock::new();
@@ -76,18 +73,10 @@ impl Tensors {
         Ok(())
     }
 
-    /// Puts work into the stream that takes seconds. Of devices the emulated one alone has such.
+    /// Puts work into the stream that takes seconds.
     pub(super) fn occupy(&self) -> Result<(), DeviceError> {
-        unsafe extern "C" fn sleep(_: *mut c_void) {
-            std::thread::sleep(BUSY);
-        }
-        match (self.stream(), EMULATED.get()) {
-            // SAFETY: the function takes no argument.
-            (Some(stream), Some(driver)) => unsafe {
-                driver.host_function(stream.raw(), sleep, std::ptr::null_mut())
-            },
-            _ => Ok(()),
-        }
+        let emulated = EMULATED.get().map(|driver| &**driver);
+        self.stream().map_or(Ok(()), |stream| busy::occupy(stream, emulated))
     }
 
     /// Waits for the stream.
