@@ -5,7 +5,7 @@ use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
 use crossover_device::error::DeviceError;
 use crossover_device::module::Shape;
-use crossover_kernel_abi::{AllReduceArgs, Common, MAX_THREADS, MAX_WORLD, PartsArgs};
+use crossover_kernel_abi::{AllReduceArgs, Common, MAX_BLOCKS, MAX_THREADS, MAX_WORLD, PartsArgs};
 
 use crate::eligibility::index;
 use crate::kernels::{Copying, Entry, Reduction};
@@ -321,23 +321,22 @@ enum Way {
     Copy(Copying),
 }
 
-/// How many blocks and threads for so many units of work, of at most `limit` blocks; and whether
-/// the kernel behind may be put on the device early, which it may where there is room for the
-/// blocks of both.
+/// How many blocks and threads for so many units of work, where the device holds `limit` blocks of
+/// the most threads at a time; and whether the kernel behind may be put on the device early, which
+/// it may where there is room for the blocks of both.
 ///
 /// On a device that ranks share, kernels of one rank that are there at a time must not take the
 /// room of a late one: a kernel with more than half of the limit neither comes early nor lets
 /// another.
 fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
-        // With so few blocks it comes early.
-        0 if is_shared => usual_threads(work, (limit / 2).max(1)),
-        0 => usual_threads(work, limit),
+        0 => usual_threads(work, limit, is_shared),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
+    let most = most_blocks(threads, limit, is_shared);
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
-    let blocks = wanted.clamp(1, limit);
-    let has_room = blocks * 2 <= limit;
+    let blocks = wanted.clamp(1, most);
+    let has_room = blocks * 2 <= most;
     let programmatic = has_room || !is_shared;
     (
         Shape { blocks: blocks as u32, threads: threads as u32, programmatic },
@@ -345,17 +344,27 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool)
     )
 }
 
-/// Few threads are on the device sooner, many have more bytes on their way: measured on an H200,
-/// docs/measurements. Where blocks are scarce they are larger, so that a thread has one unit of
-/// work and not two.
-fn usual_threads(work: u64, limit: u64) -> u64 {
+/// How many blocks of so many threads the device holds at a time. Where ranks share it no more than
+/// of the most threads: a small block may lie where another rank's large one has to be.
+fn most_blocks(threads: u64, limit: u64, is_shared: bool) -> u64 {
+    if is_shared { limit } else { (limit * MAX_THREADS as u64 / threads).min(MAX_BLOCKS as u64) }
+}
+
+/// Few threads are on the device sooner, and blocks of them on more multiprocessors; many have more
+/// bytes on their way: measured on an H200, docs/measurements. Where blocks are scarce they are
+/// larger, so that a thread has one unit of work and not two; and on a shared device so large that
+/// the kernel behind comes early.
+fn usual_threads(work: u64, limit: u64, is_shared: bool) -> u64 {
     let usual = match work {
-        0..=2048 => 128,
-        2049..=32768 => 256,
+        0..=8192 => 128,
+        8193..=32768 => 256,
         _ => MAX_THREADS as u64,
     };
-    let needed = work.div_ceil(limit).next_power_of_two();
-    needed.clamp(usual, MAX_THREADS as u64)
+    let suffices = |threads: &u64| {
+        let most = most_blocks(*threads, limit, is_shared);
+        work <= threads * if is_shared { (most / 2).max(1) } else { most }
+    };
+    [128, 256].into_iter().find(|t| *t >= usual && suffices(t)).unwrap_or(MAX_THREADS as u64)
 }
 
 /// A vendor's failure during `step`.
@@ -375,19 +384,25 @@ mod tests {
 
     #[test]
     fn launches_keep_within_their_limit() {
-        for limit in [1, 7, 16, 132] {
+        let limits = [1, 7, 16, 132, 264];
+        for (limit, is_shared) in limits.into_iter().flat_map(|l| [(l, true), (l, false)]) {
             for work in [1, 128, 129, 2048, 8192, 100_000, u64::from(u32::MAX)] {
                 let (Shape { blocks, threads, programmatic }, early) =
-                    shape(&USUAL, work, limit, true);
-                assert!((1..=limit).contains(&u64::from(blocks)), "{work} in {limit}");
-                assert!((128..=MAX_THREADS as u32).contains(&threads) && threads % 32 == 0);
-                assert!(!(early || programmatic) || u64::from(blocks) * 2 <= limit);
-                // Nobody has two units while a block could be larger.
-                let all = u64::from(blocks) * u64::from(threads);
-                assert!(all >= work || threads == MAX_THREADS as u32, "{work} in {limit}");
+                    shape(&USUAL, work, limit, is_shared);
+                let (blocks, threads) = (u64::from(blocks), u64::from(threads));
+                assert!((128..=MAX_THREADS as u64).contains(&threads) && threads % 32 == 0);
+                // All are on the device at a time, whatever lies there already.
+                let taken = if is_shared { blocks * MAX_THREADS as u64 } else { blocks * threads };
+                let room = limit * MAX_THREADS as u64;
+                assert!((1..=room).contains(&taken), "{work} in {limit}");
+                // What comes early, or lets another, leaves room for it.
+                assert!(!early || taken * 2 <= room, "{work} in {limit}");
+                assert!(programmatic == early || !is_shared, "{work} in {limit}");
+                // Nobody has two units while there is room for another thread.
+                assert!(blocks * threads >= work || taken == room, "{work} in {limit}");
                 // Nor does one stay behind that could come early.
-                let is_early = work <= limit / 2 * MAX_THREADS as u64;
-                assert_eq!(early, is_early, "{work} in {limit}");
+                let could = limit / 2 * MAX_THREADS as u64 >= work;
+                assert!(early || !could, "{work} in {limit}");
             }
         }
     }
@@ -397,6 +412,8 @@ mod tests {
         let knobs = Knobs { blocks: 4, threads: 100, early: false, push: 0 };
         let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132, false);
         assert_eq!((blocks, threads, early), (4, 128, false));
-        assert_eq!(shape(&knobs, 1, 2, false).0.blocks, 2);
+        // Two blocks of the most threads are eight of these.
+        let knobs = Knobs { blocks: 9, ..knobs };
+        assert_eq!(shape(&knobs, 1, 2, false).0.blocks, 8);
     }
 }

@@ -16,10 +16,11 @@ use crate::perf::slot::Placement;
 use crate::perf::stats::Times;
 
 /// How long a batch of calls takes at least, in nanoseconds: so long that a replay is ready in the
-/// stream before the one ahead of it ends, and that events' resolution does not matter.
-const BATCH_TIME: u64 = 200_000;
+/// stream before the one ahead of it ends, and that neither its start, of 3 us and more, nor
+/// events' resolution matters.
+const BATCH_TIME: u64 = 600_000;
 /// Numbers of calls in a batch: the least that takes its time. Odd, as is what alternates.
-const BATCHES: [usize; 5] = [5, 11, 21, 41, 101];
+const BATCHES: [usize; 7] = [5, 11, 21, 41, 101, 201, 401];
 /// How late a rank comes that is late on purpose.
 const LAG: Duration = Duration::from_millis(2);
 

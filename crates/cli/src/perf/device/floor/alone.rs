@@ -8,8 +8,10 @@ use crossover_kernel_abi::EmptyArgs;
 
 use super::{Ground, HEAD, Stage, median, rate, time};
 
-/// Launches of a sample: as many as a batch of small calls has, and fewer than a stream has room for.
+/// Launches of a sample: fewer than a stream has room for.
 const LAUNCHES: usize = 101;
+/// Kernels of a graph: so many that its start, which takes tens of them, is not theirs.
+const NODES: usize = 1001;
 /// Copies of a graph, and of one that the cache holds: so many that events' resolution does not matter.
 const COPIES: usize = 1;
 const CACHED_COPIES: usize = 11;
@@ -49,7 +51,7 @@ pub(super) fn measure(stage: &Stage, ground: &Ground) -> Result<Alone, DeviceErr
 fn launch(stage: &Stage, ground: &Ground) -> Result<f64, DeviceError> {
     median(SAMPLES, || {
         let start = Instant::now();
-        empty(stage, ground, false)?;
+        empty(stage, ground, LAUNCHES, false)?;
         let nanoseconds = start.elapsed().as_nanos() as f64 / LAUNCHES as f64;
         stage.stream.synchronize()?;
         Ok(nanoseconds)
@@ -58,15 +60,20 @@ fn launch(stage: &Stage, ground: &Ground) -> Result<f64, DeviceError> {
 
 /// Nanoseconds of an empty kernel in a graph.
 fn node(stage: &Stage, ground: &Ground, programmatic: bool) -> Result<f64, DeviceError> {
-    let graph = stage.stream.capture(|| empty(stage, ground, programmatic))?;
-    median(SAMPLES, || Ok(time(stage, &graph)? / LAUNCHES as f64))
+    let graph = stage.stream.capture(|| empty(stage, ground, NODES, programmatic))?;
+    median(SAMPLES, || Ok(time(stage, &graph)? / NODES as f64))
 }
 
-/// Puts empty kernels into the stream.
-fn empty(stage: &Stage, ground: &Ground, programmatic: bool) -> Result<(), DeviceError> {
+/// Puts so many empty kernels into the stream.
+fn empty(
+    stage: &Stage,
+    ground: &Ground,
+    kernels: usize,
+    programmatic: bool,
+) -> Result<(), DeviceError> {
     let args = EmptyArgs { early: programmatic.into() };
     let shape = Shape { blocks: 1, threads: 32, programmatic };
-    (0..LAUNCHES).try_for_each(|_| {
+    (0..kernels).try_for_each(|_| {
         // SAFETY: it points at nothing.
         unsafe { ground.empty.launch(shape, args.as_bytes(), stage.stream.raw()) }
     })
