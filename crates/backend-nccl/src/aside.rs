@@ -55,6 +55,7 @@ pub(crate) fn within<T: Send + 'static>(
 /// Work on another thread. It is left behind when this is dropped.
 pub(crate) struct Aside<T> {
     what: &'static str,
+    thread: parting::Thread,
     outcome: mpsc::Receiver<Result<T, Fared>>,
 }
 
@@ -74,9 +75,14 @@ impl<T: Send + 'static> Aside<T> {
             }
         });
         match started {
-            Ok(_) => Ok(Aside { what, outcome }),
+            Ok(thread) => Ok(Aside { what, thread, outcome }),
             Err(e) => Err(Fared::Failed(format!("no thread for {what}: {e}"))),
         }
+    }
+
+    /// The end of the process does not wait for what holds it up.
+    pub(crate) fn leave(&self) {
+        self.thread.leave();
     }
 
     /// What became of it, or [`Fared::Late`]: then it may be asked again.

@@ -4,17 +4,14 @@
 //!
 //! Replays that were not noted are not known of: one that a peer has not made is not awaited.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossover_device::stream::Stream;
 
 use crate::aside::{Aside, Fared};
 use crate::board::Board;
+use crate::parting::CLOSE;
 use crate::watch::{PATIENCE, Shared};
-
-/// How long a communicator with captured calls may take to close before it is looked at whether that is
-/// for their graphs: longer than it takes where there are none.
-const GRAPHS: Duration = Duration::from_millis(300);
 
 impl Shared {
     /// Waits for the library, or for all that matters of what it waits for.
@@ -28,7 +25,8 @@ impl Shared {
         board: &Board,
     ) -> Result<(), Fared> {
         let (rank, began) = (self.maker.rank, Instant::now());
-        let mut closed = closing.wait(GRAPHS.min(self.deadline));
+        // What takes longer may wait for graphs.
+        let mut closed = closing.wait(CLOSE.min(self.deadline));
         if !matches!(closed, Err(Fared::Late(_))) {
             return closed;
         }
@@ -50,6 +48,7 @@ impl Shared {
             && began.elapsed() < self.deadline
         {
             if all_came() && is_idle() && self.comm.leave() {
+                closing.leave();
                 tracing::info!("the communicator is freed once the graphs with its calls are gone");
                 return Ok(());
             }

@@ -6,26 +6,30 @@
 //! goes to rest; one of a group that has ended aborts its communicator first. That takes a few
 //! milliseconds, or nothing where there is no group. What is not done within [`PATIENCE`], such as a
 //! call that waits for a peer which never comes, never may be: then the process ends at once, with
-//! its own status, and destructors and handlers that would come behind are left out.
+//! its own status, and destructors and handlers that would come behind are left out. A close that was
+//! left to the library is waited for as long as a close takes, [`CLOSE`]: what it waits for then is
+//! graphs that the process has kept to its end.
 
 use std::cell::OnceCell;
 use std::ffi::c_int;
 use std::io;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_bootstrap::exit;
 
 /// How long the end of the process may take for threads to leave the library.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Longer than the library takes to close a communicator that no graph holds up.
+pub(crate) const CLOSE: Duration = Duration::from_millis(300);
+
 /// Has the process begun to end?
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// Threads that may be inside the library.
-static INSIDE: Mutex<usize> = Mutex::new(0);
+static INSIDE: Mutex<Inside> = Mutex::new(Inside { threads: 0, left: 0 });
 static LEFT: Condvar = Condvar::new();
 
 thread_local! {
@@ -33,8 +37,30 @@ thread_local! {
     static STAY: OnceCell<Stay> = const { OnceCell::new() };
 }
 
+/// How many threads may be inside the library.
+struct Inside {
+    /// All.
+    threads: usize,
+    /// Those of them that may stay for as long as the engine keeps graphs.
+    left: usize,
+}
+
 /// That a thread may be inside the library, from when it is about to start to its very end.
-pub(crate) struct Stay(());
+struct Stay(Arc<AtomicU8>);
+
+/// A thread is counted, ...
+const STAYS: u8 = 0;
+/// ... is among those that are left, ...
+const STAYS_LEFT: u8 = 1;
+/// ... or is counted no more.
+const GONE: u8 = 2;
+
+/// A thread that may be inside the library.
+pub(crate) struct Thread {
+    pub(crate) handle: thread::JoinHandle<()>,
+    /// As what, with [`INSIDE`] locked.
+    counted: Arc<AtomicU8>,
+}
 
 /// Has the end of the process wait for threads. For [`LOADED`] and for [`USED`]: what the library
 /// loads and makes only when it is used is destroyed before what was there when it was loaded.
@@ -63,15 +89,26 @@ pub(crate) fn is_ending() -> bool {
 /// # Errors
 ///
 /// The process has no thread left, or is ending.
-pub(crate) fn spawn(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> io::Result<thread::JoinHandle<()>> {
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let stay = Stay::begin().ok_or_else(|| io::Error::other("the process is ending"))?;
-    thread::Builder::new().name(format!("crossover {name}")).spawn(move || {
+    let counted = Arc::clone(&stay.0);
+    let handle = thread::Builder::new().name(format!("crossover {name}")).spawn(move || {
         STAY.with(|place| drop(place.set(stay)));
         work();
-    })
+    })?;
+    Ok(Thread { handle, counted })
+}
+
+impl Thread {
+    /// It closes a communicator of which nothing is outstanding: what it waits for is up to the engine.
+    pub(crate) fn leave(&self) {
+        let mut inside = inside();
+        if self.counted.load(Relaxed) == STAYS {
+            self.counted.store(STAYS_LEFT, Relaxed);
+            inside.left += 1;
+        }
+        LEFT.notify_all();
+    }
 }
 
 impl Stay {
@@ -81,14 +118,17 @@ impl Stay {
         if is_ending() {
             return None;
         }
-        *inside += 1;
-        Some(Stay(()))
+        inside.threads += 1;
+        Some(Stay(Arc::default()))
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        *inside() -= 1;
+        let mut inside = inside();
+        inside.threads -= 1;
+        inside.left -= usize::from(self.0.swap(GONE, Relaxed) == STAYS_LEFT);
+        drop(inside);
         LEFT.notify_all();
         if is_ending() {
             rest();
@@ -103,21 +143,33 @@ fn rest() -> ! {
     }
 }
 
-fn inside() -> MutexGuard<'static, usize> {
+fn inside() -> MutexGuard<'static, Inside> {
     INSIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn part(status: c_int) {
     let inside = inside();
     ENDING.store(true, Release);
-    let left = LEFT.wait_timeout_while(inside, PATIENCE, |inside| *inside > 0);
-    let (inside, _) = left.unwrap_or_else(PoisonError::into_inner);
-    if *inside > 0 {
+    let began = Instant::now();
+    let inside = until(inside, PATIENCE, |inside| inside.threads == inside.left);
+    let inside = until(inside, CLOSE.saturating_sub(began.elapsed()), |inside| inside.threads == 0);
+    if inside.threads > 0 {
         tracing::debug!(
-            "{} threads are still inside the library after {PATIENCE:.0?}: the process ends \
-             without its destructors",
-            *inside
+            "{} threads are still inside the library after {:.1?}, {} of them for graphs: the process \
+             ends without its destructors",
+            inside.threads,
+            began.elapsed(),
+            inside.left
         );
         exit::at_once(status);
     }
+}
+
+fn until(
+    inside: MutexGuard<'static, Inside>,
+    patience: Duration,
+    is_so: fn(&Inside) -> bool,
+) -> MutexGuard<'static, Inside> {
+    let waited = LEFT.wait_timeout_while(inside, patience, |inside| !is_so(inside));
+    waited.unwrap_or_else(PoisonError::into_inner).0
 }

@@ -172,7 +172,7 @@ impl Bell {
 /// The process has no thread left.
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    parting::spawn("nccl", move || watch(shared))
+    parting::spawn("nccl", move || watch(shared)).map(|thread| thread.handle)
 }
 
 fn watch(shared: Arc<Shared>) {

@@ -28,13 +28,13 @@ pub(crate) fn soon(stand: &Stand, library: &Library) -> Plan {
 }
 
 /// A rank's tensor on the device, and its stream.
-struct Tensor {
+pub(crate) struct Tensor {
     memory: Buffer,
     stream: Stream,
 }
 
 impl Tensor {
-    fn new(stand: &Stand) -> Tensor {
+    pub(crate) fn new(stand: &Stand) -> Tensor {
         let device = stand.open();
         let stream = Stream::new(&device).expect("a stream");
         Tensor { memory: Buffer::new(&device, 4096).expect("memory"), stream }
@@ -56,7 +56,7 @@ impl Tensor {
     }
 
     /// The sum, as a graph.
-    fn capture(&self, boot: &dyn Bootstrap, comm: &Communicator) -> Graph {
+    pub(crate) fn capture(&self, boot: &dyn Bootstrap, comm: &Communicator) -> Graph {
         let captured = self.stream.capture(|| {
             self.call_in(Mode::Graph, comm).expect("it can be captured");
             Ok::<(), DeviceError>(())

@@ -1,12 +1,13 @@
 //! A process ends with its own status, whatever of it is still inside the library. The stand-in takes
 //! itself down at the end of its process, and crashes it where a thread is in it then.
 
-use std::process::{Command, exit};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crossover_bootstrap::exit;
 use crossover_tests::device::Stand;
 
-use crate::ends::{SOON, soon};
+use crate::ends::{SOON, Tensor, soon};
 use crate::stage::{Library, VARIABLES, form, refusal};
 
 /// Set in the process that ends.
@@ -55,7 +56,16 @@ macro_rules! tests {
 
 #[expect(clippy::exit, reason = "it is what is tested")]
 fn end() -> ! {
-    exit(STATUS)
+    std::process::exit(STATUS)
+}
+
+/// The same; a process that takes longer for it has another status.
+fn end_within(time: Duration) -> ! {
+    std::thread::spawn(move || {
+        std::thread::sleep(time);
+        exit::at_once(STATUS + 1)
+    });
+    end()
 }
 
 /// A group of two whose ranks drop it without a word. Kernels of theirs are none.
@@ -122,6 +132,20 @@ tests! {
         let why = refusal(stand, 2, |_| soon(stand, &library));
         assert!(why.contains("ncclCommInitRankConfig has not returned"), "{why}");
         end()
+    }
+
+    /// Of which nothing is outstanding: the process waits as long as a close takes, and no longer.
+    fn behind_a_group_whose_graphs_are_kept(stand) {
+        let library = Library::build(stand, &["DISTINCT_DEVICES"]);
+        library.stand_in.fail(Some("finalize=held"));
+        form(stand, 2, |_| soon(stand, &library), |boot, formed| {
+            let comm = formed.expect("it forms");
+            let tensor = Tensor::new(stand);
+            std::mem::forget(tensor.capture(boot, &comm));
+            assert_eq!(comm.close(), Ok(()));
+            boot.all_gather("closed", &[]).expect("all are here");
+        });
+        end_within(Duration::from_secs(1))
     }
 
     fn behind_a_group_that_was_closed(stand) {
