@@ -321,13 +321,13 @@ enum Way {
     Copy(Copying),
 }
 
-/// How many blocks and threads for so many units of work, where the device holds `limit` blocks of
-/// the most threads at a time; and whether the kernel behind may be put on the device early, which
-/// it may where there is room for the blocks of both.
+/// How many blocks and threads for so many units of work, where a launch has at most `limit` blocks
+/// of the most threads; and whether it comes early, and lets the kernel behind.
 ///
-/// On a device that ranks share, kernels of one rank that are there at a time must not take the
-/// room of a late one: a kernel with more than half of the limit neither comes early nor lets
-/// another.
+/// All blocks of a kernel are on the device before it lets the one behind come, which then waits for
+/// it where there is room. On a device that ranks share, that room may be what another rank's kernel
+/// needs, for which this one waits: one with more than half of the limit neither comes early nor
+/// lets another.
 fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
         0 => usual_threads(work, limit, is_shared),
@@ -336,16 +336,13 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool)
     let most = most_blocks(threads, limit, is_shared);
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
     let blocks = wanted.clamp(1, most);
-    let has_room = blocks * 2 <= most;
-    let programmatic = has_room || !is_shared;
-    (
-        Shape { blocks: blocks as u32, threads: threads as u32, programmatic },
-        knobs.early && has_room,
-    )
+    let programmatic = !is_shared || blocks * 2 <= most;
+    let shape = Shape { blocks: blocks as u32, threads: threads as u32, programmatic };
+    (shape, knobs.early && programmatic)
 }
 
-/// How many blocks of so many threads the device holds at a time. Where ranks share it no more than
-/// of the most threads: a small block may lie where another rank's large one has to be.
+/// The most blocks of so many threads. Where ranks share a device no more than of the most threads: a
+/// small block may lie where another rank's large one has to be.
 fn most_blocks(threads: u64, limit: u64, is_shared: bool) -> u64 {
     if is_shared { limit } else { (limit * MAX_THREADS as u64 / threads).min(MAX_BLOCKS as u64) }
 }
@@ -395,13 +392,13 @@ mod tests {
                 let taken = if is_shared { blocks * MAX_THREADS as u64 } else { blocks * threads };
                 let room = limit * MAX_THREADS as u64;
                 assert!((1..=room).contains(&taken), "{work} in {limit}");
-                // What comes early, or lets another, leaves room for it.
-                assert!(!early || taken * 2 <= room, "{work} in {limit}");
-                assert!(programmatic == early || !is_shared, "{work} in {limit}");
+                // What comes early, or lets another, leaves room for it where others need it.
+                assert!(!early || !is_shared || taken * 2 <= room, "{work} in {limit}");
+                assert_eq!(programmatic, early, "{work} in {limit}");
                 // Nobody has two units while there is room for another thread.
                 assert!(blocks * threads >= work || taken == room, "{work} in {limit}");
                 // Nor does one stay behind that could come early.
-                let could = limit / 2 * MAX_THREADS as u64 >= work;
+                let could = !is_shared || limit / 2 * MAX_THREADS as u64 >= work;
                 assert!(early || !could, "{work} in {limit}");
             }
         }
