@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 use crossover_backend_host as _;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
-use crossover_core::communicator::Communicator;
 use crossover_core::contract::Contract;
-use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
-use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Policy, Rule};
+use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Rule};
 use crossover_core::record::{Entry, Event, Recorder};
 use crossover_core::registry::Registry;
-use crossover_core::settings::{GroupSettings, OnHang};
+use crossover_core::settings::{HOST_DEVICE, OnHang};
 use crossover_recorder::{Dumps, GroupRecorder, Job, Options};
+
+#[path = "../tests/group/mod.rs"]
+mod group;
 
 const SAMPLES: usize = 2000;
 const RECORDS: u64 = 500;
@@ -123,24 +124,12 @@ fn call(count: u64) -> CallSig<'static> {
 
 /// Of one rank of two, which are threads.
 fn recorder(channel: &dyn Bootstrap) -> Arc<GroupRecorder> {
-    let report = RankReport {
-        label: "bench:1".to_owned(),
-        node: "this node".to_owned(),
-        arch: HOST_ARCH.to_owned(),
-        device: "a processor".to_owned(),
-        unit: String::new(),
-        topology: Topology::Host,
-        caps: Caps::NONE,
-        caches: Default::default(),
-    };
     let registry = Registry::linked().expect("one backend");
-    let policy = Policy::new(Contract::DEFAULT, vec![rule()]);
-    let settings = GroupSettings::default();
-    let group = Communicator::form(channel, &registry, &policy, report, &settings);
+    let group = group::form(channel, &registry, vec![rule()]);
     let job = Job {
         name: format!("bench-{}", std::process::id()),
         attempt: 0,
-        device: settings.backends.device.clone(),
+        device: HOST_DEVICE.to_owned(),
         backends: String::new(),
     };
     let options = Options {
@@ -151,7 +140,7 @@ fn recorder(channel: &dyn Bootstrap) -> Arc<GroupRecorder> {
         warn_after: Some(Duration::from_secs(3600)),
         hang_after: Duration::from_secs(3600),
     };
-    let opened = GroupRecorder::open(channel, &group.expect("two ranks"), &job, options);
+    let opened = GroupRecorder::open(channel, &group, &job, options);
     opened.expect("both are here").expect("there is memory")
 }
 

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::ReduceOp;
-use crossover_core::communicator::Communicator;
-use crossover_core::contract::Contract;
-use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
-use crossover_core::policy::Policy;
 use crossover_core::record::{Entry, Event, Recorder};
 use crossover_core::registry::Registry;
-use crossover_core::settings::GroupSettings;
+
+mod group;
 
 /// Writes down in words what it is told.
 #[derive(Default)]
@@ -64,21 +61,9 @@ impl Recorder for Notes {
 #[test]
 fn a_group_that_has_ended_tells_nothing_more() {
     let channel = crossover_bootstrap::threads(1, Duration::from_secs(20)).remove(0);
-    let report = RankReport {
-        label: "test:1".to_owned(),
-        node: "this node".to_owned(),
-        arch: HOST_ARCH.to_owned(),
-        device: "a processor".to_owned(),
-        unit: String::new(),
-        topology: Topology::Host,
-        caps: Caps::NONE,
-        caches: Default::default(),
-    };
-    let (registry, policy) = (Registry::empty(), Policy::new(Contract::DEFAULT, Vec::new()));
-    let settings = GroupSettings::default();
-    let group = Communicator::form(&channel, &registry, &policy, report, &settings);
     let notes = Arc::new(Notes::default());
-    let group = group.expect("a group of one").with_recorder(notes.clone());
+    let group = group::form(&channel, &Registry::empty(), Vec::new());
+    let group = group.with_recorder(notes.clone());
 
     group.note_state(1, 2);
     let mut output = [0.0];

@@ -4,13 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::communicator::Communicator;
-use crossover_core::contract::Contract;
-use crossover_core::facts::{Caps, HOST_ARCH, RankReport, Topology};
-use crossover_core::policy::Policy;
 use crossover_core::record::{Entry, Event};
 use crossover_core::registry::Registry;
-use crossover_core::settings::GroupSettings;
 use tempfile::TempDir;
 
 use super::judge::{Judged, error, is_harmless, judge};
@@ -23,6 +18,9 @@ use crate::layout::SLOTS;
 use crate::life::FORKING;
 use crate::reader::Reader;
 use crate::ring::Ring;
+
+#[path = "../../tests/group/mod.rs"]
+mod group;
 
 unsafe extern "C" {
     /// Of the C library.
@@ -78,21 +76,7 @@ fn watched(folder: &Path, aborts: &AbortHandle) -> Arc<GroupRecorder> {
 /// Those of a group that has nothing to abort.
 fn aborts() -> AbortHandle {
     let channel = crossover_bootstrap::threads(1, Duration::from_secs(1)).remove(0);
-    let report = RankReport {
-        label: "h:0".to_owned(),
-        node: "n".to_owned(),
-        arch: HOST_ARCH.to_owned(),
-        device: "a processor".to_owned(),
-        unit: String::new(),
-        topology: Topology::Host,
-        caps: Caps::NONE,
-        caches: Default::default(),
-    };
-    let policy = Policy::new(Contract::DEFAULT, Vec::new());
-    let settings = GroupSettings::default();
-    Communicator::form(&channel, &Registry::empty(), &policy, report, &settings)
-        .expect("a group of one needs nothing")
-        .abort_handle()
+    group::form(&channel, &Registry::empty(), Vec::new()).abort_handle()
 }
 
 /// How it ended, by itself: `None` if it did not.
