@@ -322,12 +322,11 @@ enum Way {
 }
 
 /// How many blocks and threads for so many units of work, where a launch has at most `limit` blocks
-/// of the most threads; and whether it comes early, and lets the kernel behind.
+/// of the most threads; and whether the kernel behind may be put on the device early, which it may
+/// where half of the limit holds them.
 ///
-/// All blocks of a kernel are on the device before it lets the one behind come, which then waits for
-/// it where there is room. On a device that ranks share, that room may be what another rank's kernel
-/// needs, for which this one waits: one with more than half of the limit neither comes early nor
-/// lets another.
+/// What waits on a device must leave room for what it waits for, and that may be a late kernel of
+/// another rank there, or of another group whose calls overlap.
 fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
     let threads = match knobs.threads {
         0 => usual_threads(work, limit, is_shared),
@@ -336,9 +335,11 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool)
     let most = most_blocks(threads, limit, is_shared);
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
     let blocks = wanted.clamp(1, most);
-    let programmatic = !is_shared || blocks * 2 <= most;
+    let has_room = blocks * 2 <= most;
+    // Where ranks share the device one with more does not even come early.
+    let programmatic = has_room || !is_shared;
     let shape = Shape { blocks: blocks as u32, threads: threads as u32, programmatic };
-    (shape, knobs.early && programmatic)
+    (shape, knobs.early && has_room)
 }
 
 /// The most blocks of so many threads. Where ranks share a device no more than of the most threads: a
@@ -392,13 +393,13 @@ mod tests {
                 let taken = if is_shared { blocks * MAX_THREADS as u64 } else { blocks * threads };
                 let room = limit * MAX_THREADS as u64;
                 assert!((1..=room).contains(&taken), "{work} in {limit}");
-                // What comes early, or lets another, leaves room for it where others need it.
-                assert!(!early || !is_shared || taken * 2 <= room, "{work} in {limit}");
-                assert_eq!(programmatic, early, "{work} in {limit}");
+                // What comes early, or lets another, leaves room for others.
+                assert!(!early || taken * 2 <= room, "{work} in {limit}");
+                assert!(programmatic == early || !is_shared, "{work} in {limit}");
                 // Nobody has two units while there is room for another thread.
                 assert!(blocks * threads >= work || taken == room, "{work} in {limit}");
                 // Nor does one stay behind that could come early.
-                let could = !is_shared || limit / 2 * MAX_THREADS as u64 >= work;
+                let could = limit / 2 * MAX_THREADS as u64 >= work;
                 assert!(early || !could, "{work} in {limit}");
             }
         }
