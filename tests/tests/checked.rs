@@ -1,7 +1,7 @@
 //! The setting `check = "args"`: ranks compare each call before it starts, so that a mistake is one
 //! sentence on every rank, whatever the backend can see.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use crossover_core::bootstrap::Bootstrap;
@@ -9,6 +9,7 @@ use crossover_core::call::{CallBuffers, CallSig, Dtype, Op, ReduceOp, Split};
 use crossover_core::communicator::{CallError, Communicator};
 use crossover_core::form::FormError;
 use crossover_core::settings::Check;
+use crossover_core::verdict::Verdict;
 use crossover_tests::groups::{Plan, report};
 
 /// Runs `body` on every rank of a group that compares its calls, `check` of each rank's own.
@@ -275,6 +276,37 @@ fn a_rank_that_does_not_come_is_named() {
     for said in said.iter().flatten() {
         assert!(said.contains("rank 1 was lost") && said.contains("call 2"), "{said}");
     }
+}
+
+#[test]
+fn whoever_waits_for_a_rank_that_was_ended_learns_at_once_what_ended_it() {
+    let (step, how) = ("the watchdog".to_owned(), "frozen".to_owned());
+    let lost = Verdict::Lost { step, seq: 1, rank: 2, how };
+    let (begun, all_ended) = (Instant::now(), Barrier::new(3));
+    let ends = ranks(
+        3,
+        |_| Check::Args,
+        |group| {
+            let group = group.expect("the group forms");
+            let call = group.signature::<f32>(Op::AllReduce, 8);
+            make(&group, &call).expect("all come");
+            if group.rank() == 1 {
+                // Rank 0 is at the comparison by then.
+                std::thread::sleep(Duration::from_millis(100));
+                group.abort_handle().end(&lost);
+            }
+            let error = (group.rank() != 2).then(|| make(&group, &call).expect_err("it has ended"));
+            // Rank 2 lives, and does not come.
+            all_ended.wait();
+            error
+        },
+    );
+    for error in ends.into_iter().flatten() {
+        let CallError::Failed(error) = error else { panic!("{error}") };
+        assert_eq!(error, lost.clone().into_error("", 0));
+    }
+    // An exchange has 20 s.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -46,13 +46,14 @@ impl Channel {
         &self,
         step: &str,
         mine: Result<Parcel, Failure>,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Vec<Parcel>, BootstrapError> {
         let until = Instant::now() + self.deadline;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(broken) = &state.broken {
             return Err(broken.clone().into());
         }
-        let call = Call { seq: state.next, step, deadline: self.deadline, until };
+        let call = Call { seq: state.next, step, deadline: self.deadline, until, is_over };
         state.next += 1;
         let all = match mine {
             Ok(mine) => state.link.exchange(&call, mine),
@@ -100,8 +101,17 @@ impl Bootstrap for Channel {
     }
 
     fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        self.all_gather_unless(step, mine, &|| false)
+    }
+
+    fn all_gather_unless(
+        &self,
+        step: &str,
+        mine: &[u8],
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let mine = Parcel { body: mine.to_vec(), descriptors: Vec::new() };
-        let all = self.exchange(step, Ok(mine))?;
+        let all = self.exchange(step, Ok(mine), is_over)?;
         Ok(all.into_iter().map(|parcel| parcel.body).collect())
     }
 
@@ -115,7 +125,7 @@ impl Bootstrap for Channel {
         }
         let own = self.duplicate(step, mine);
         let mine = own.map(|descriptors| Parcel { body: Vec::new(), descriptors });
-        let all = self.exchange(step, mine)?;
+        let all = self.exchange(step, mine, &|| false)?;
         Ok(all.into_iter().map(|parcel| parcel.descriptors).collect())
     }
 

@@ -17,6 +17,12 @@ use crate::frame::{self, FrameError, MAX_DESCRIPTORS, MAX_PAYLOAD, Message};
 /// How long a rank that found a failure tries to tell the others.
 const TELL: Duration = Duration::from_millis(200);
 
+/// Why a rank leaves an exchange that is over.
+pub(crate) const OVER: &str = "its group has ended";
+
+/// How often a rank that waits asks whether that is over.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+
 /// What one rank gives.
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
@@ -30,6 +36,8 @@ pub(crate) struct Call<'a> {
     pub(crate) step: &'a str,
     pub(crate) deadline: Duration,
     pub(crate) until: Instant,
+    /// Is there nothing to exchange any more?
+    pub(crate) is_over: &'a dyn Fn() -> bool,
 }
 
 /// This rank's connections.
@@ -96,6 +104,7 @@ impl Link {
 
 fn gather(peers: &mut [Conn], call: &Call<'_>, mine: Parcel) -> Result<Vec<Parcel>, Failure> {
     let mut parcels: Vec<Option<Parcel>> = peers.iter().map(|_| None).collect();
+    let mut looks = Looks::new(call, 0);
     loop {
         let mut late = false;
         for (peer, (conn, slot)) in peers.iter_mut().zip(&mut parcels).enumerate() {
@@ -127,8 +136,9 @@ fn gather(peers: &mut [Conn], call: &Call<'_>, mine: Parcel) -> Result<Vec<Parce
         if late || Instant::now() >= call.until {
             return Err(call.missing(awaited));
         }
+        let look = looks.look()?;
         let mut sockets: Vec<_> = peers.iter().map(Conn::interest).collect();
-        wait(&mut sockets, call.until);
+        wait(&mut sockets, call.until.min(look));
     }
 }
 
@@ -175,7 +185,7 @@ fn give_and_take(
     let frame = frame::encode(&part).map_err(|e| call.garbled(rank, e))?;
     hub.queue(Arc::new(frame), Arc::new(mine.descriptors));
     let ask = call.until - grace(call.deadline);
-    let mut asked = false;
+    let (mut asked, mut looks) = (false, Looks::new(call, rank));
     loop {
         hub.advance();
         if let Some(message) = hub.next(MAX_PAYLOAD).map_err(|e| call.garbled(0, e))? {
@@ -201,7 +211,8 @@ fn give_and_take(
             asked = true;
             continue;
         }
-        wait(&mut [hub.interest()], if asked { call.until } else { ask });
+        let look = looks.look()?;
+        wait(&mut [hub.interest()], if asked { call.until } else { ask }.min(look));
     }
 }
 
@@ -215,6 +226,31 @@ pub(crate) fn flush(peers: &mut [Conn], until: Instant) {
             return;
         }
         wait(&mut sockets, until);
+    }
+}
+
+/// When a rank asks whether its wait is over.
+struct Looks<'a> {
+    call: &'a Call<'a>,
+    rank: u32,
+    next: Instant,
+}
+
+impl<'a> Looks<'a> {
+    fn new(call: &'a Call<'a>, rank: u32) -> Looks<'a> {
+        Looks { call, rank, next: Instant::now() + LOOK }
+    }
+
+    /// Asks, if it is time. Returns when it will be the next time.
+    fn look(&mut self) -> Result<Instant, Failure> {
+        let now = Instant::now();
+        if now >= self.next {
+            if (self.call.is_over)() {
+                return Err(self.call.lost(self.rank, OVER));
+            }
+            self.next = now + LOOK;
+        }
+        Ok(self.next)
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossover_core::bootstrap::{Bootstrap, BootstrapError};
 
+use crate::exchange::{LOOK, OVER};
+
 /// Endpoints of one group whose ranks are threads, in rank order: for tests, and for engines that
 /// drive several devices from one process. Each exchange may take `deadline`.
 pub fn threads(world: u32, deadline: Duration) -> Vec<ThreadChannel> {
@@ -77,8 +79,17 @@ impl Bootstrap for ThreadChannel {
     }
 
     fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        self.all_gather_unless(step, mine, &|| false)
+    }
+
+    fn all_gather_unless(
+        &self,
+        step: &str,
+        mine: &[u8],
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let mine = Parcel { body: mine.to_vec(), ..Parcel::default() };
-        let all = self.exchange(step, mine)?;
+        let all = self.exchange(step, mine, is_over)?;
         Ok(all.iter().map(|parcel| parcel.body.clone()).collect())
     }
 
@@ -95,7 +106,7 @@ impl Bootstrap for ThreadChannel {
         };
         let descriptors: Result<_, _> = mine.iter().map(BorrowedFd::try_clone_to_owned).collect();
         let descriptors = descriptors.map_err(no_descriptors)?;
-        let all = self.exchange(step, Parcel { descriptors, ..Parcel::default() })?;
+        let all = self.exchange(step, Parcel { descriptors, ..Parcel::default() }, &|| false)?;
         let duplicate = |parcel: &Arc<Parcel>| {
             parcel.descriptors.iter().map(OwnedFd::try_clone).collect::<Result<Vec<_>, _>>()
         };
@@ -119,7 +130,12 @@ impl Bootstrap for ThreadChannel {
 }
 
 impl ThreadChannel {
-    fn exchange(&self, step: &str, mine: Parcel) -> Result<Vec<Arc<Parcel>>, BootstrapError> {
+    fn exchange(
+        &self,
+        step: &str,
+        mine: Parcel,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Vec<Arc<Parcel>>, BootstrapError> {
         let until = Instant::now() + self.shared.deadline;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = *next;
@@ -127,6 +143,7 @@ impl ThreadChannel {
         let mut meeting = self.shared.lock();
         meeting.enter(seq, self.rank, step, mine)?;
         self.shared.changed.notify_all();
+        let mut look = Instant::now() + LOOK;
         loop {
             if let Some(all) = meeting.complete(seq) {
                 return Ok(all);
@@ -144,10 +161,21 @@ impl ThreadChannel {
                 drop(meeting);
                 return Err(self.shared.fail(failure));
             }
+            if now >= look {
+                drop(meeting);
+                if is_over() {
+                    let (rank, step, how) = (self.rank, step.to_owned(), OVER.to_owned());
+                    return Err(self.shared.fail(BootstrapError::Lost { rank, step, how }));
+                }
+                look = now + LOOK;
+                meeting = self.shared.lock();
+                // It may have changed meanwhile.
+                continue;
+            }
             meeting = self
                 .shared
                 .changed
-                .wait_timeout(meeting, until - now)
+                .wait_timeout(meeting, until.min(look) - now)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }

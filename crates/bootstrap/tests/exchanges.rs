@@ -93,6 +93,31 @@ fn a_lost_rank_is_named_by_all_at_once() {
 }
 
 #[test]
+fn an_exchange_that_is_over_for_one_rank_is_left_by_all() {
+    for kind in KINDS {
+        for told in [0, 2] {
+            let start = Instant::now();
+            let said = on_all(group(kind, 4, AMPLE), |boot| {
+                let is_over = || start.elapsed() > Duration::from_millis(100);
+                boot.all_gather_unless("first", b"x", &|| false).unwrap();
+                match boot.rank() {
+                    1 => {
+                        // It lives, and does not come.
+                        std::thread::sleep(Duration::from_millis(500));
+                        None
+                    }
+                    rank if rank == told => Some(boot.all_gather_unless("second", b"x", &is_over)),
+                    _ => Some(boot.all_gather_unless("second", b"x", &|| false)),
+                }
+            });
+            let want = format!("rank {told} was lost at step `second`: its group has ended");
+            assert_eq!(same_sentence(said), want, "{kind:?}");
+            assert!(start.elapsed() < AMPLE / 2);
+        }
+    }
+}
+
+#[test]
 fn different_steps_are_told_apart() {
     for kind in KINDS {
         let said = on_all(group(kind, 3, AMPLE), |boot| {

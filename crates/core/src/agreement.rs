@@ -436,12 +436,35 @@ pub fn gather<T: Serialize + for<'d> Deserialize<'d>>(
     step: &str,
     mine: &T,
 ) -> Result<Vec<T>, BootstrapError> {
+    gather_by(boot, step, mine, |bytes| boot.all_gather(step, bytes))
+}
+
+/// [`gather`], by [`Bootstrap::all_gather_unless`].
+///
+/// # Errors
+///
+/// As for [`gather`], or it is over.
+pub fn gather_unless<T: Serialize + for<'d> Deserialize<'d>>(
+    boot: &dyn Bootstrap,
+    step: &str,
+    mine: &T,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Vec<T>, BootstrapError> {
+    gather_by(boot, step, mine, |bytes| boot.all_gather_unless(step, bytes, is_over))
+}
+
+fn gather_by<T: Serialize + for<'d> Deserialize<'d>>(
+    boot: &dyn Bootstrap,
+    step: &str,
+    mine: &T,
+    exchange: impl FnOnce(&[u8]) -> Result<Vec<Vec<u8>>, BootstrapError>,
+) -> Result<Vec<T>, BootstrapError> {
     let bytes = postcard::to_stdvec(mine).map_err(|e| BootstrapError::Garbled {
         rank: boot.rank(),
         step: step.to_owned(),
         what: format!("a value that cannot be written: {e}"),
     })?;
-    let all = boot.all_gather(step, &bytes)?;
+    let all = exchange(&bytes)?;
     if all.len() != boot.world() as usize {
         return Err(BootstrapError::Garbled {
             rank: boot.rank(),

@@ -2,12 +2,13 @@
 //! over the control plane. So a mistake that a backend cannot see, or would see only by waiting, is a
 //! sentence on every rank, and nothing has been started.
 
+use std::cell::RefCell;
 use std::panic::Location;
 
 use serde::{Deserialize, Serialize};
 
 use super::{CallError, Communicator, Decided, Inner};
-use crate::agreement::gather;
+use crate::agreement::gather_unless;
 use crate::backend::EnqueueError;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::call::{CallBuffers, CallSig, Op, Split};
@@ -68,7 +69,7 @@ impl Communicator {
             }
             Err(why) => Err(why.to_string()),
         };
-        compare(&**channel, seq, Said(mine)).map_err(|e| self.differ(inner, e))?;
+        compare(&**channel, seq, Said(mine), inner).map_err(|e| self.differ(inner, e))?;
         decided
     }
 
@@ -84,14 +85,15 @@ impl Communicator {
         let mut inner = self.lock();
         let told = inner.usable().and_then(|()| {
             let said = Said(Err(why.to_string()));
-            compare(channel, inner.seq + 1, said).map_err(|e| self.differ(&mut inner, e))
+            let seq = inner.seq + 1;
+            compare(channel, seq, said, &mut inner).map_err(|e| self.differ(&mut inner, e))
         });
         told.err().unwrap_or(why)
     }
 
     /// A comparison failed. A peer that did not come to it may have had a reason.
     fn differ(&self, inner: &mut Inner, error: EnqueueError) -> CallError {
-        let reason = if error.is_loss() { self.known_end(inner) } else { None };
+        let reason = if error.is_loss() { inner.ended() } else { None };
         self.poison(inner, reason.unwrap_or(error))
     }
 }
@@ -119,10 +121,17 @@ fn not_null(call: &CallSig<'_>, buffers: &CallBuffers, rank: u32) -> Result<(), 
     }
 }
 
-/// Compares call `seq` with those of all other ranks.
-fn compare(channel: &dyn Bootstrap, seq: u64, mine: Said) -> Result<(), EnqueueError> {
-    let step = format!("compare call {seq}");
-    let all: Vec<Said> = gather(channel, &step, &mine).map_err(|e| lost(e, seq))?;
+/// Compares call `seq` with those of all other ranks. Whoever has ended the group, or was told so, does not
+/// come any more, and backends know before the control plane would have waited for it.
+fn compare(
+    channel: &dyn Bootstrap,
+    seq: u64,
+    mine: Said,
+    inner: &mut Inner,
+) -> Result<(), EnqueueError> {
+    let (step, inner) = (format!("compare call {seq}"), RefCell::new(inner));
+    let is_over = || inner.borrow_mut().ended().is_some();
+    let all = gather_unless::<Said>(channel, &step, &mine, &is_over).map_err(|e| lost(e, seq))?;
     let unable: Vec<(usize, &String)> = (0..)
         .zip(&all)
         .filter_map(|(rank, said)| said.0.as_ref().err().map(|why| (rank, why)))
