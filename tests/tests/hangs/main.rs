@@ -3,6 +3,7 @@
 //! deadline and with the right exit code; the dump names the right ranks and the right kind of trouble;
 //! nothing is left behind, and where nothing is wrong nothing is said.
 
+mod alike;
 mod different;
 mod ended;
 mod forming;
