@@ -165,8 +165,8 @@ pub fn run_recorded<R: Send>(
         let group = Communicator::form(boot, registry, &plan.policy, report, settings)
             .expect("the group forms");
         let job = recorder::Job {
-            name: format!("test-{}", std::process::id()),
-            attempt: 0,
+            launch: Launch::new(boot.rank(), world)
+                .named(format!("test-{}", std::process::id()), 0),
             device: settings.backends.device.clone(),
             backends: registry.digest().to_string(),
         };

@@ -1,5 +1,8 @@
 //! What a process must know to meet its peers, however it was started.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
 use crate::environment::{self, LaunchError};
 use crate::rendezvous::Place;
 
@@ -160,10 +163,28 @@ impl Launch {
         self.local_world < self.world
     }
 
+    /// Does `crossover launch` end this job, because it was asked to? It says so beside the socket at which
+    /// ranks meet, before it tells any rank. Ranks that go then have not failed.
+    pub fn is_being_stopped(&self) -> bool {
+        let Some(Place::Unix(socket)) = &self.place else { return false };
+        let own = rustix::process::geteuid().as_raw();
+        // In a folder where everybody writes, others' words are none.
+        self.family == Family::Crossover
+            && std::fs::symlink_metadata(stop_mark(socket))
+                .is_ok_and(|meta| meta.is_file() && meta.uid() == own)
+    }
+
     pub(crate) fn of_family(mut self, family: Family) -> Self {
         self.family = family;
         self
     }
+}
+
+/// The file that says that a job is being stopped.
+pub(crate) fn stop_mark(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".stopped");
+    PathBuf::from(name)
 }
 
 #[cfg(test)]
@@ -180,5 +201,20 @@ mod tests {
     #[should_panic(expected = "a world of 65537 ranks, and there are at most 65536")]
     fn a_greater_world_is_none() {
         let _ = Launch::new(0, Launch::MOST_RANKS + 1);
+    }
+
+    #[test]
+    fn only_a_launcher_of_this_user_stops_a_job() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("rendezvous");
+        let launch = |family| Launch::new(0, 2).at(Place::Unix(socket.clone())).of_family(family);
+        assert!(!launch(Family::Crossover).is_being_stopped());
+        std::os::unix::fs::symlink("/dev/null", stop_mark(&socket)).expect("linked");
+        assert!(!launch(Family::Crossover).is_being_stopped(), "it is no file");
+        std::fs::remove_file(stop_mark(&socket)).expect("it is there");
+        std::fs::write(stop_mark(&socket), "").expect("written");
+        assert!(launch(Family::Crossover).is_being_stopped());
+        assert!(!launch(Family::Slurm).is_being_stopped(), "another launcher's place");
+        assert!(!Launch::new(0, 2).of_family(Family::Crossover).is_being_stopped());
     }
 }

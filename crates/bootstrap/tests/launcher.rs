@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crossover_bootstrap::launcher::{Ending, Job, Output};
+use crossover_bootstrap::launcher::{Ending, Job, Left, Outcome, Output, Sender};
 use crossover_bootstrap::{Launch, Options, connect};
 
 /// Not a test by itself: what a rank of this file's jobs does, in a process of its own.
@@ -60,11 +60,11 @@ fn jobs_run_and_end() {
 
     for world in [1, 2, 8] {
         let outcome = ranks(world, "all well").run().unwrap();
-        assert_eq!((outcome.code, outcome.failure), (0, None), "world {world}");
+        assert_eq!((outcome.code, outcome.cause()), (0, None), "world {world}");
     }
 
     // A rank that dies is named, by its signal; the others say the same and are no first failure.
-    let failure = ranks(4, "one dies").run().unwrap().failure.unwrap();
+    let failure = ranks(4, "one dies").run().unwrap().failures.remove(0);
     assert_eq!((failure.rank, failure.how), (2, Ending::Signal(6)));
 
     // The first failure's code counts; the others are asked to end.
@@ -72,8 +72,28 @@ fn jobs_run_and_end() {
         "trap 'exit 9' TERM; [ $CROSSOVER_RANK = 1 ] && exit 7; while :; do sleep 0.05; done";
     let outcome = shell(3, script).run().unwrap();
     assert_eq!(outcome.code, 7);
-    let failure = outcome.failure.unwrap();
-    assert_eq!(failure.to_string(), format!("rank 1 (pid {}) ended with code 7", failure.pid));
+    let pid = outcome.failures[0].pid;
+    assert_eq!(outcome.cause(), Some(format!("rank 1 (pid {pid}) ended with code 7")));
+    assert_eq!(outcome.left.iter().map(|left| left.rank).collect::<Vec<_>>(), [0, 2]);
+
+    // One that was stopped is ended with the others, and that it was is told.
+    let stopped = at("stopped");
+    let script = format!(
+        "case $CROSSOVER_RANK in 0) while ! [ -s {stopped} ]; do sleep 0.05; done; sleep 0.3; exit 4;; \
+         1) echo $$ > {stopped}; kill -STOP $$;; esac; sleep 600"
+    );
+    let outcome = shell(3, &script).run().unwrap();
+    assert_eq!(outcome.code, 4);
+    let pid = std::fs::read_to_string(stopped).unwrap().trim().parse::<u32>().unwrap();
+    let [Left { rank: 1, stopped, .. }, Left { rank: 2, stopped: none, running }] =
+        &outcome.left[..]
+    else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((&stopped[..], &none[..]), (&[pid][..], &[][..]));
+    assert!(running.len() >= 2, "the shell and what it runs: {running:?}");
+    let cause = outcome.cause().unwrap();
+    assert!(cause.contains(&format!("; rank 1 (pid {pid}) was stopped by a signal")), "{cause}");
 
     // Those that do not end are ended, with all that they started.
     let pids = at("pids");
@@ -90,25 +110,59 @@ fn jobs_run_and_end() {
         assert!(is_gone(pid), "{pid} is left");
     }
 
-    // Signals to the launcher reach the ranks; ranks that end well after one have not failed.
-    let ready = at("ready");
-    let script = format!("trap 'exit 0' INT; echo >> {ready}; while :; do sleep 0.05; done");
-    let me = rustix::process::getpid();
-    let signaller = std::thread::spawn(move || {
-        let until = Instant::now() + Duration::from_secs(20);
-        while std::fs::read_to_string(&ready).map_or(0, |s| s.len()) < 2 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        rustix::process::kill_process(me, rustix::process::Signal::INT).unwrap();
-    });
-    let outcome = shell(2, &script).grace(Duration::from_secs(20)).run().unwrap();
-    signaller.join().unwrap();
-    assert_eq!(outcome.code, 0);
+    // Signals to the launcher reach the ranks, and who sent them is told. Ranks that end well after one
+    // have not failed, nor have those that it ends; and those that do not end are killed.
+    let me = std::process::id();
+    let by = std::fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
+    for (nth, (signal, trap, killed)) in
+        [(15, "exit 0", vec![]), (2, "exit 3", vec![]), (1, "", vec![0, 1])].into_iter().enumerate()
+    {
+        let (ready, marks) = (at(&format!("ready {nth}")), at(&format!("marks {nth}")));
+        let outcome = stop(signal, trap, &ready, &marks);
+        assert_eq!((outcome.code, &outcome.failures[..]), (128 + signal, &[][..]));
+        let stop = outcome.stop.as_ref().unwrap();
+        assert_eq!(stop.sender, Sender::Process { pid: me, name: by.clone() });
+        assert_eq!((stop.signal, &stop.killed), (signal, &killed));
+        assert_eq!(outcome.left.len(), 2);
+        // Before any rank was told.
+        let marks = std::fs::read_to_string(marks).unwrap_or_default();
+        assert_eq!(marks.lines().count(), if trap.is_empty() { 0 } else { 2 });
+    }
+
+    // Who ends a whole session has sent its signal to ranks too: one may be gone before this process hears.
+    let script =
+        format!("[ $CROSSOVER_RANK = 1 ] && kill -TERM $$; sleep 0.1; kill -TERM {me}; sleep 600");
+    let outcome = shell(2, &script).run().unwrap();
+    assert_eq!((outcome.code, outcome.failures.len()), (128 + 15, 0), "{outcome:?}");
 
     let e = Job::new(2, "/nonexistent/program", [""]).run().unwrap_err().to_string();
     assert!(e.starts_with("cannot start rank 0 as `/nonexistent/program`: "), "{e}");
 
     assert_eq!(directories(), [""; 0]);
+}
+
+/// A job of two ranks that is sent a signal once they are there. They do `trap` then, and note whether they
+/// were told of the stop by the time; without any they take no notice.
+fn stop(signal: u8, trap: &str, ready: &str, marks: &str) -> Outcome {
+    let note = format!("[ -e \"${{CROSSOVER_RENDEZVOUS#unix:}}.stopped\" ] && echo >> '{marks}'; ");
+    let trap = if trap.is_empty() { String::new() } else { format!("{note}{trap}") };
+    let script = format!(
+        "trap '{}' {signal}; echo >> '{ready}'; while :; do sleep 0.05; done",
+        trap.replace('\'', "'\\''")
+    );
+    let ready = ready.to_owned();
+    let signaller = std::thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(20);
+        while std::fs::read_to_string(&ready).map_or(0, |s| s.len()) < 2 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let signal = rustix::process::Signal::from_named_raw(signal.into()).unwrap();
+        rustix::process::kill_process(rustix::process::getpid(), signal).unwrap();
+    });
+    let grace = if trap.is_empty() { Duration::from_millis(500) } else { Duration::from_secs(20) };
+    let outcome = shell(2, &script).grace(grace).run().unwrap();
+    signaller.join().unwrap();
+    outcome
 }
 
 /// An orphan is reaped by init, which may take a moment.

@@ -1,10 +1,12 @@
 //! `crossover launch`: starts a command as the ranks of one job on this node.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
 use clap::ValueEnum;
 use crossover_bootstrap::launcher::{Bind, Ending, Job, LauncherError, Outcome, Output};
+use crossover_recorder::Life;
 
 use crate::failure::Failure;
 use crate::group::Formation;
@@ -49,7 +51,8 @@ enum Processors {
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
-/// Ends with the code of the first rank that failed; 128 and the signal's number if one ended it.
+/// Ends with the code of the first rank that failed; 128 and the signal's number if one ended it, or the
+/// job.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut command = args.command.into_iter();
     let program = command.next().unwrap_or_default(); // clap requires one
@@ -63,31 +66,47 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Processors::None => Bind::Nowhere,
     });
     let job = job.threads(Formation::from_env(&[]).map_or(1, |formation| formation.threads()));
-    let Outcome { code, failure, .. } = see_through(job)?;
-    failure.map_or(Ok(()), |failure| Err(Failure::with_code(code, failure.to_string())))
+    let outcome = see_through(job)?;
+    match outcome.cause().filter(|_| outcome.stop.is_none()) {
+        Some(cause) => Err(Failure::with_code(outcome.code, cause)),
+        None if outcome.code == 0 => Ok(()),
+        None => Err(Failure::silent(outcome.code)),
+    }
 }
 
 /// Starts a job whose ranks report their own failures: what it adds is how a rank ended that
 /// could not.
 pub(crate) fn run_own(job: Job) -> Result<(), Failure> {
-    match see_through(job)?.failure {
-        None => Ok(()),
-        Some(failure) => Err(match failure.how {
-            Ending::Code(code) => Failure::silent(code),
-            Ending::Signal(_) => Failure::lost(failure.to_string()),
-        }),
+    let outcome = see_through(job)?;
+    match (outcome.code, outcome.failures.first().map(|failure| failure.how)) {
+        (0, _) => Ok(()),
+        (_, Some(Ending::Signal(_))) => Err(Failure::lost(outcome.cause().unwrap_or_default())),
+        (code, _) => Err(Failure::silent(code)),
     }
 }
 
-/// Runs a job to its end, and reads what ranks have left that could not tell why they ended.
+/// Runs a job to its end, and reads what ranks have left that could not tell why they ended. That a job
+/// was stopped is no mistake of anybody's: it is said here, and nothing is read.
 fn see_through(job: Job) -> Result<Outcome, Failure> {
     let outcome = job.run()?;
+    if let Some(stop) = &outcome.stop {
+        out::note(&stop.to_string());
+    }
     let settings = Formation::from_env(&[]).and_then(|formation| formation.settings());
     if let Ok(settings) = settings
         && let Some(rings) = &settings.recording.rings
     {
+        if outcome.stop.is_some() {
+            crossover_recorder::sweep(&outcome.job, rings);
+            return Ok(outcome);
+        }
+        let ended = outcome.left.iter().flat_map(|left| {
+            let running = left.running.iter().map(|pid| (*pid, Life::Running));
+            running.chain(left.stopped.iter().map(|pid| (*pid, Life::Stopped)))
+        });
+        let ended: BTreeMap<u32, Life> = ended.collect();
         let dumps = crossover::dumps(&settings.recording.dumps);
-        for said in crossover_recorder::after(&outcome.job, rings, &dumps) {
+        for said in crossover_recorder::after(&outcome.job, rings, &dumps, &ended) {
             out::note(&said);
         }
     }

@@ -17,12 +17,7 @@ pub(crate) fn recorded(
     device: String,
     registry: &Registry,
 ) -> Result<Communicator, FormError> {
-    let job = Job {
-        name: launch.job().to_owned(),
-        attempt: launch.attempt(),
-        device,
-        backends: format!("{:#}", registry.digest()),
-    };
+    let job = Job { launch: launch.clone(), device, backends: format!("{:#}", registry.digest()) };
     let set = &settings.recording;
     let options = Options {
         rings: set.rings.clone(),

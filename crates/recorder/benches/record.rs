@@ -12,6 +12,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use crossover_backend_host as _;
+use crossover_bootstrap::Launch;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 use crossover_core::contract::Contract;
@@ -127,8 +128,7 @@ fn recorder(channel: &dyn Bootstrap) -> Arc<GroupRecorder> {
     let registry = Registry::linked().expect("one backend");
     let group = group::form(channel, &registry, vec![rule()]);
     let job = Job {
-        name: format!("bench-{}", std::process::id()),
-        attempt: 0,
+        launch: Launch::new(channel.rank(), 2).named(format!("bench-{}", std::process::id()), 0),
         device: HOST_DEVICE.to_owned(),
         backends: String::new(),
     };

@@ -32,13 +32,18 @@ const KEPT: usize = 16;
 const ONE_FAILURE: Duration = Duration::from_secs(60);
 
 /// Says what is the matter, once a rank, and writes the dump, once a node. `beside` are other groups of
-/// this process, whose rings are among the images.
+/// this process, whose rings are among the images. Of a job that was stopped nothing is the matter: some
+/// of its ranks end before others.
 pub(crate) fn report(
     recorder: &GroupRecorder,
     beside: &[Arc<GroupRecorder>],
     images: impl FnOnce() -> Vec<Image>,
     cause: &str,
 ) -> Option<Said> {
+    if recorder.is_being_stopped() {
+        tracing::info!(target: "crossover::watch", "the job is being stopped by its launcher: {cause}");
+        return None;
+    }
     let mut said = None;
     recorder.report_once(|| said = written(recorder, beside, &images(), cause));
     let about = recorder.ring().about();
@@ -92,7 +97,9 @@ pub(crate) fn said(verdict: &str, dump: &io::Result<Option<PathBuf>>) -> String 
             format!("{verdict}; `crossover diagnose {}` says more", folder.display())
         }
         Ok(None) => verdict.to_owned(),
-        Err(e) => format!("{verdict}; no dump could be written: {e}"),
+        Err(e) => format!(
+            "{verdict}; no whole dump could be written: {e}; set dump_dir to a folder with room"
+        ),
     }
 }
 
@@ -108,7 +115,8 @@ pub(crate) fn write(
     let root = match dumps {
         Dumps::None => return Ok(None),
         Dumps::In(folder) => {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|e| at(folder, &e))?;
             folder.clone()
         }
         Dumps::Temporary(folder) => own_folder(folder)?,
@@ -119,7 +127,7 @@ pub(crate) fn write(
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
-        Err(e) => return Err(e),
+        Err(e) => return Err(at(&folder, &e)),
     }
     // First what is small and says most: there may be no room for the rest, or no time.
     let said = format!("{cause}\n\n{}", text(diagnosis));
@@ -168,8 +176,14 @@ fn name(about: &About) -> String {
 }
 
 fn file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(folder.join(name))?.write_all(bytes)
+    let path = folder.join(name);
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    file.and_then(|mut file| file.write_all(bytes)).map_err(|e| at(&path, &e))
+}
+
+/// The error, with what it is about.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Where this user's dumps are, in this folder for temporary files.
@@ -181,10 +195,10 @@ pub fn own_dumps(temporary: &Path) -> PathBuf {
 fn own_folder(temporary: &Path) -> io::Result<PathBuf> {
     let (user, folder) = (rustix::process::geteuid().as_raw(), own_dumps(temporary));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
-        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(at(&folder, &e)),
         _ => {}
     }
-    let meta = fs::symlink_metadata(&folder)?;
+    let meta = fs::symlink_metadata(&folder).map_err(|e| at(&folder, &e))?;
     match meta.is_dir() && meta.uid() == user {
         true => Ok(folder),
         false => {

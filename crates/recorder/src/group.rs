@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use crossover_bootstrap::Launch;
 use crossover_core::agreement::gather;
 use crossover_core::backend::EnqueueError;
 use crossover_core::bootstrap::{Bootstrap, BootstrapError};
@@ -56,10 +57,8 @@ pub enum Dumps {
 /// Which job and process a group's rank belongs to: what its communicator does not know.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The job's name.
-    pub name: String,
-    /// Which attempt to run it.
-    pub attempt: u32,
+    /// Its name and attempt, and whether its launcher ends it.
+    pub launch: Launch,
     /// Where the rank's data is.
     pub device: String,
     /// Digest of the linked backends.
@@ -72,6 +71,7 @@ pub struct GroupRecorder {
     /// By rank, the own one too. `None` where a rank's ring cannot be seen from here.
     rings: Vec<Option<Reader>>,
     options: Options,
+    launch: Launch,
     is_well: AtomicBool,
     trouble: Mutex<Option<EnqueueError>>,
     /// Has what ended the group been reported here?
@@ -118,6 +118,7 @@ impl GroupRecorder {
             ring,
             rings,
             options,
+            launch: job.launch.clone(),
             is_well: AtomicBool::new(true),
             trouble: Mutex::new(None),
             report: Once::new(),
@@ -132,6 +133,11 @@ impl GroupRecorder {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Does the launcher end the job, because it was asked to? Ranks that go then are no matter.
+    pub(crate) fn is_being_stopped(&self) -> bool {
+        self.launch.is_being_stopped()
     }
 
     /// By rank, the own one too.
@@ -306,8 +312,8 @@ fn make(about: About, options: &Options) -> Option<Ring> {
 fn describe(group: &Communicator, job: &Job, number: u64) -> About {
     let reports = group.facts().reports();
     About {
-        job: job.name.clone(),
-        attempt: job.attempt,
+        job: job.launch.job().to_owned(),
+        attempt: job.launch.attempt(),
         tag: group.facts().profile().tag.clone(),
         group: number,
         rank: group.rank(),
@@ -355,6 +361,7 @@ impl GroupRecorder {
                 warn_after: None,
                 hang_after: Duration::from_secs(60),
             },
+            launch: Launch::new(0, 2),
             is_well: AtomicBool::new(true),
             trouble: Mutex::new(None),
             report: Once::new(),

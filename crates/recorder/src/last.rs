@@ -14,21 +14,28 @@ use crate::reader::Reader;
 /// Reads what ranks of `job` have left in the folder of rings, writes a dump of each group that nobody
 /// has written one of, and removes the rings. Returns for each group, in a sentence, what was the matter
 /// and where the dump is. A group whose ranks all said goodbye, or had the time to tell, has left nothing.
-pub fn after(job: &str, folder: &Path, dumps: &Dumps) -> Vec<String> {
+///
+/// `ended` are processes that the launcher ended itself, and how they were then: that they are gone is no
+/// matter, and what they waited for is that of whoever failed before.
+pub fn after(job: &str, folder: &Path, dumps: &Dumps, ended: &BTreeMap<u32, Life>) -> Vec<String> {
     let mut groups: BTreeMap<u64, Vec<Reader>> = BTreeMap::new();
     for reader in find::readers(job, folder) {
         if reader.life() == Life::Gone {
             groups.entry(reader.about().group).or_default().push(reader);
         }
     }
-    let told = groups.values().filter_map(|readers| keep(readers, dumps)).collect();
+    let told = groups.values().filter_map(|readers| keep(readers, dumps, ended)).collect();
     find::sweep(job, folder);
     told
 }
 
-fn keep(readers: &[Reader], dumps: &Dumps) -> Option<String> {
-    let images: Vec<Image> = readers.iter().filter_map(|reader| reader.image().ok()).collect();
-    let diagnosis = analyse(&images).pop()?;
+fn keep(readers: &[Reader], dumps: &Dumps, ended: &BTreeMap<u32, Life>) -> Option<String> {
+    let mut images: Vec<Image> = readers.iter().filter_map(|reader| reader.image().ok()).collect();
+    for image in &mut images {
+        image.life = ended.get(&image.about.process.pid).copied().unwrap_or(image.life);
+    }
+    let mut diagnosis = analyse(&images).pop()?;
+    diagnosis.verdicts.retain(|verdict| !verdict.class.is_wait());
     let verdict = diagnosis.verdicts.first()?;
     let rings: Vec<&Reader> = readers.iter().collect();
     let cause = "the job has ended, and no rank was left to tell why";
@@ -51,7 +58,7 @@ mod tests {
         std::fs::create_dir(&rings).expect("a folder");
         let told = |dumps: &Dumps| {
             leave_behind(&rings);
-            let told = after("j", &rings, dumps);
+            let told = after("j", &rings, dumps, &BTreeMap::new());
             let left = std::fs::read_dir(&rings).expect("it is there").count();
             assert_eq!((told.len(), left), (1, 0), "{told:?}");
             told[0].clone()
@@ -64,7 +71,25 @@ mod tests {
         assert!(folder.join("timeline.html").exists());
         let in_the_way = told(&Dumps::In(folder.join("verdict.txt")));
         assert!(in_the_way.starts_with(verdict), "{in_the_way}");
-        assert!(in_the_way.contains("no dump could be written"), "{in_the_way}");
+        let (file, why) = (folder.join("verdict.txt"), "no whole dump could be written: ");
+        assert!(in_the_way.contains(&format!("{why}{}: ", file.display())), "{in_the_way}");
+    }
+
+    #[test]
+    fn whom_the_launcher_ended_is_not_told_of_as_gone() {
+        let _alone = FORKING.lock().expect("no such test panics");
+        let rings = tempfile::TempDir::new().expect("a folder");
+        let told = |life| {
+            leave_behind(rings.path());
+            let ended = BTreeMap::from([(std::process::id(), life)]);
+            let told = after("j", rings.path(), &Dumps::None, &ended);
+            assert_eq!(std::fs::read_dir(rings.path()).expect("it is there").count(), 0);
+            told
+        };
+        assert_eq!(told(Life::Running), [""; 0]);
+        let stopped =
+            "in group `tp` rank 0 (h:0), rank 1 (h:1) are stopped, by a signal or a debugger";
+        assert_eq!(told(Life::Stopped), [stopped]);
     }
 
     #[test]
@@ -78,7 +103,8 @@ mod tests {
             let about = About { group, ..About::sample(0, &["n", "n"]) };
             drop(Ring::make(Some(&rings), about).expect("memory"));
         }
-        let told = after("j", &rings, &Dumps::Temporary(place.path().to_owned()));
+        let dumps = Dumps::Temporary(place.path().to_owned());
+        let told = after("j", &rings, &dumps, &BTreeMap::new());
         assert_eq!(told.len(), groups as usize, "{told:?}");
         for group in 0..groups {
             let name = format!("crossover.j.tp.{group:016x}");

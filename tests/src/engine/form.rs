@@ -70,8 +70,7 @@ fn by_hand(
     let group = settings.group(tag);
     let formed = Communicator::form(&*channel, &registry, &policy, report, &group)?;
     let job = Job {
-        name: launch.job().to_owned(),
-        attempt: launch.attempt(),
+        launch: launch.clone(),
         device: "host".to_owned(),
         backends: format!("{:#}", registry.digest()),
     };

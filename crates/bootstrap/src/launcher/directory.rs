@@ -2,9 +2,10 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::LauncherError;
+use crate::launch::stop_mark;
 
 /// The path of a Unix socket has at most 107 bytes; the job's part of it takes half.
 const LONGEST_BASE: usize = 50;
@@ -35,6 +36,12 @@ impl JobDirectory {
         self.path.join("rendezvous")
     }
 
+    /// Says to ranks that they end because somebody wants the job to, and not for a peer's failure. Those
+    /// that cannot be told take it for one.
+    pub(super) fn tell_of_stop(&self) {
+        let _ = std::fs::File::create(stop_mark(&self.socket()));
+    }
+
     pub(super) fn job(&self) -> &str {
         &self.job
     }
@@ -43,7 +50,8 @@ impl JobDirectory {
 impl Drop for JobDirectory {
     fn drop(&mut self) {
         // A killed rank 0 leaves its socket; ranks put nothing else here.
-        let _ = std::fs::remove_file(Path::new(&self.socket()));
+        let _ = std::fs::remove_file(self.socket());
+        let _ = std::fs::remove_file(stop_mark(&self.socket()));
         let _ = std::fs::remove_dir(&self.path);
     }
 }

@@ -2,22 +2,21 @@
 
 mod binding;
 mod directory;
+mod outcome;
 mod output;
 mod process;
 mod signals;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 pub use self::binding::Bind;
 use self::directory::JobDirectory;
+pub use self::outcome::{Ending, Left, Outcome, RankFailure, Sender, Stop};
 pub use self::output::Output;
 use self::output::Readers;
 use self::process::Rank;
@@ -30,8 +29,8 @@ use self::signals::Signals;
 /// use crossover_bootstrap::launcher::{Job, Output};
 ///
 /// let outcome = Job::new(4, "my-engine", ["--model", "m"]).output(Output::Prefixed).run()?;
-/// if let Some(failure) = outcome.failure {
-///     eprintln!("{failure}");
+/// if let Some(cause) = outcome.cause() {
+///     eprintln!("{cause}");
 /// }
 /// # Ok::<(), crossover_bootstrap::launcher::LauncherError>(())
 /// ```
@@ -45,39 +44,6 @@ pub struct Job {
     grace: Duration,
     bind: Bind,
     threads: u32,
-}
-
-/// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// What a shell would return for the first rank that failed: its exit code, or 128 and the
-    /// number of the signal that ended it; 0 if none failed.
-    pub code: u8,
-    /// Which rank failed first.
-    pub failure: Option<RankFailure>,
-    /// The job's name, which its ranks were told.
-    pub job: String,
-}
-
-/// The first rank that failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rank {rank} (pid {pid}) {how}")]
-pub struct RankFailure {
-    /// Which.
-    pub rank: u32,
-    /// Its process.
-    pub pid: u32,
-    /// How it ended.
-    pub how: Ending,
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It returned this code.
-    Code(u8),
-    /// This signal ended it.
-    Signal(u8),
 }
 
 /// A job could not be started.
@@ -138,7 +104,7 @@ impl Job {
     }
 
     /// How long ranks may go on after one has failed, to end by themselves with their own
-    /// message, and how long after SIGTERM before SIGKILL; 10 s by default.
+    /// message, and how long after a signal that asks for their end before SIGKILL; 10 s by default.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -160,9 +126,10 @@ impl Job {
         self
     }
 
-    /// Runs the job to its end. SIGINT, SIGTERM and SIGHUP are passed on to all ranks meanwhile; they
-    /// end this process no more by themselves afterwards. No process of a rank's process group,
-    /// and no file, is left. If this thread is killed, the kernel kills the ranks.
+    /// Runs the job to its end. SIGINT, SIGTERM and SIGHUP stop it meanwhile: they are passed on to all
+    /// ranks, which [`Launch::is_being_stopped`](crate::Launch::is_being_stopped) tells that no peer has
+    /// failed; they end this process no more by themselves afterwards. No process of a rank's process
+    /// group, and no file, is left. If this thread is killed, the kernel kills the ranks.
     ///
     /// # Errors
     ///
@@ -178,10 +145,9 @@ impl Job {
             readers.read(&mut rank);
             running.ranks.push(rank);
         }
-        let failure = running.supervise(&signals, self.grace);
+        let seen = running.supervise(&signals, &directory, self.grace);
         readers.finish();
-        let code = failure.as_ref().map_or(0, |failure| failure.how.code());
-        Ok(Outcome { code, failure, job: directory.job().to_owned() })
+        Ok(seen.outcome(directory.job()))
     }
 }
 
@@ -191,31 +157,44 @@ struct Running {
 }
 
 impl Running {
-    fn supervise(&mut self, signals: &Signals, grace: Duration) -> Option<RankFailure> {
-        let mut failure: Option<RankFailure> = None;
+    fn supervise(&mut self, signals: &Signals, directory: &JobDirectory, grace: Duration) -> Seen {
+        let mut seen = Seen::default();
         // What is done to the others next, and when.
         let mut next: Option<(Signal, Instant)> = None;
         while !self.ranks.is_empty() {
             process::wait(&self.ranks, signals, next.map(|(_, when)| when));
-            for signal in signals.take() {
-                self.signal(signal);
+            for (signal, sender) in signals.take() {
+                seen.asked(signal, sender);
+                if seen.stop.is_some() {
+                    directory.tell_of_stop();
+                }
+                self.end(signal, &mut seen);
                 next.get_or_insert((Signal::KILL, Instant::now() + grace));
             }
             for rank in self.ranks.extract_if(.., |rank| rank.has_ended()).collect::<Vec<_>>() {
                 let (number, pid) = (rank.number(), rank.pid());
                 if let Some(how) = Ending::failed(rank.reap()) {
-                    failure.get_or_insert(RankFailure { rank: number, pid, how });
+                    seen.failed(RankFailure { rank: number, pid, how });
                     next.get_or_insert((Signal::TERM, Instant::now() + grace));
                 }
             }
             if let Some((signal, when)) = next
                 && Instant::now() >= when
             {
-                self.signal(signal);
+                self.end(signal, &mut seen);
                 next = Some((Signal::KILL, Instant::now() + grace));
             }
         }
-        failure
+        seen
+    }
+
+    /// Asks all that are there to end, or ends them.
+    fn end(&self, signal: Signal, seen: &mut Seen) {
+        seen.left.get_or_insert_with(|| process::left(&self.ranks));
+        if let (Signal::KILL, Some(stop)) = (signal, &mut seen.stop) {
+            stop.killed = self.ranks.iter().map(Rank::number).collect();
+        }
+        self.signal(signal);
     }
 
     fn signal(&self, signal: Signal) {
@@ -234,30 +213,50 @@ impl Drop for Running {
     }
 }
 
-impl Ending {
-    /// As a shell would say it.
-    pub fn code(self) -> u8 {
-        match self {
-            Ending::Code(code) => code,
-            Ending::Signal(signal) => 128 + signal,
-        }
-    }
-
-    /// `None` for success.
-    fn failed(status: ExitStatus) -> Option<Self> {
-        match (status.code(), status.signal()) {
-            (Some(0), _) => None,
-            (Some(code), _) => Some(Ending::Code(code as u8)),
-            (None, signal) => Some(Ending::Signal(signal.unwrap_or_default() as u8)),
-        }
-    }
+/// What was seen of a job's end.
+#[derive(Default)]
+struct Seen {
+    failures: Vec<RankFailure>,
+    failed_at: Option<Instant>,
+    stop: Option<Stop>,
+    /// Who was there when this process first told ranks to end; what they do after that is its doing.
+    left: Option<Vec<Left>>,
 }
 
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ending::Code(code) => write!(f, "ended with code {code}"),
-            Ending::Signal(signal) => write!(f, "was ended by signal {signal}"),
+/// Who ends a whole session, or a container, sends its signal to ranks as well, and one of them may be
+/// gone before this process has its own.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
+impl Seen {
+    /// This process was asked to end the job.
+    fn asked(&mut self, signal: Signal, sender: Sender) {
+        let stop = Ending::Signal(signal.as_raw() as u8);
+        let is_it = |failure: &RankFailure| failure.how.code() == stop.code();
+        let is_recent = self.failed_at.is_none_or(|at| at.elapsed() < SAME_SIGNAL);
+        if self.stop.is_none() && is_recent && self.failures.first().is_none_or(is_it) {
+            let signal = signal.as_raw() as u8;
+            self.stop = Some(Stop { signal, sender, killed: Vec::new() });
+            self.failures.clear();
+        }
+    }
+
+    fn failed(&mut self, failure: RankFailure) {
+        if self.left.is_none() {
+            self.failed_at.get_or_insert_with(Instant::now);
+            self.failures.push(failure);
+        }
+    }
+
+    fn outcome(self, job: &str) -> Outcome {
+        let Seen { failures, stop, left, .. } = self;
+        let stopped = stop.as_ref().map(|stop| Ending::Signal(stop.signal));
+        let how = stopped.or_else(|| failures.first().map(|failure| failure.how));
+        Outcome {
+            code: how.map_or(0, Ending::code),
+            failures,
+            stop,
+            left: left.unwrap_or_default(),
+            job: job.to_owned(),
         }
     }
 }

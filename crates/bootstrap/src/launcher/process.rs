@@ -14,6 +14,7 @@ use rustix::thread::CpuSet;
 
 use super::binding;
 use super::directory::JobDirectory;
+use super::outcome::Left;
 use super::output::Output;
 use super::signals::Signals;
 use super::{Job, LauncherError};
@@ -120,11 +121,41 @@ impl Rank {
 /// Waits until a rank has ended, a signal has come, or `until`.
 pub(super) fn wait(ranks: &[Rank], signals: &Signals, until: Option<Instant>) {
     let ended = ranks.iter().map(|r| PollFd::from_borrowed_fd(r.pidfd.as_fd(), PollFlags::IN));
-    let mut all: Vec<PollFd<'_>> = ended.chain(signals.interest()).collect();
+    let mut all: Vec<PollFd<'_>> = ended.chain([signals.interest()]).collect();
     let left = until.map(|until| {
         let left = until.saturating_duration_since(Instant::now()) + Duration::from_micros(100);
         Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
     });
     // Interrupted or not, the caller looks at everything again.
     let _ = poll(&mut all, left.as_ref());
+}
+
+/// What there is of ranks now, by their process groups.
+pub(super) fn left(ranks: &[Rank]) -> Vec<Left> {
+    let left = |rank: &Rank| Left { rank: rank.number, running: vec![], stopped: vec![] };
+    let mut left: Vec<Left> = ranks.iter().map(left).collect();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let Some((state, group)) = state_and_group(&stat) else { continue };
+        let of_group = |rank: &&Rank| rank.child.id() == group;
+        let rank = ranks.iter().find(of_group).map(|rank| rank.number);
+        let Some(left) = left.iter_mut().find(|left| Some(left.rank) == rank) else { continue };
+        match state {
+            'T' | 't' => left.stopped.push(pid),
+            'Z' | 'X' | 'x' => {}
+            _ => left.running.push(pid),
+        }
+    }
+    left
+}
+
+/// Fields 3 and 5 of proc_pid_stat(5); the name before them may hold anything.
+fn state_and_group(stat: &str) -> Option<(char, u32)> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(1)?.parse().ok()?))
 }

@@ -1,63 +1,92 @@
 //! Signals to this process while a job runs.
 
-use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::UnixDatagram;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
-use signal_hook::SigId;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::low_level::{pipe, unregister};
+use signal_hook_registry::{SigId, register_sigaction, unregister};
 
 use super::LauncherError;
+use super::outcome::Sender;
+
+/// What asks for a job's end.
+const CAUGHT: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+
+/// What a handler says: the signal, whether the kernel sent it, and the process that did.
+const MESSAGE_BYTES: usize = 6;
+
+/// A code that says that no process has sent a signal: Linux, `SI_KERNEL` of sigaction(2). The
+/// kernel sends these three where keys are typed at a terminal, and where that is closed.
+const FROM_KERNEL: i32 = 0x80;
 
 /// Caught until dropped.
 pub(super) struct Signals {
-    caught: Vec<(Signal, SigId, UnixStream)>,
+    handlers: Vec<SigId>,
+    told: UnixDatagram,
 }
 
 impl Signals {
     pub(super) fn catch() -> Result<Self, LauncherError> {
-        let mut signals = Signals { caught: Vec::new() };
-        for (number, signal) in
-            [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)]
-        {
-            let (id, stream) = register(number).map_err(|source| LauncherError::Prepare {
-                what: format!("catch signal {number}"),
+        let failed = |signal: Signal| {
+            move |source| LauncherError::Prepare {
+                what: format!("catch signal {}", signal.as_raw()),
                 source,
-            })?;
-            signals.caught.push((signal, id, stream));
+            }
+        };
+        let (told, tell) = UnixDatagram::pair().map_err(failed(Signal::INT))?;
+        told.set_nonblocking(true).map_err(failed(Signal::INT))?;
+        let mut signals = Signals { handlers: Vec::new(), told };
+        for signal in CAUGHT {
+            let tell = tell.try_clone().map_err(failed(signal))?;
+            signals.handlers.push(register(signal, tell).map_err(failed(signal))?);
         }
         Ok(signals)
     }
 
-    pub(super) fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.caught
-            .iter()
-            .map(|(.., stream)| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN))
+    pub(super) fn interest(&self) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN)
     }
 
-    /// Those that came since the last call.
-    pub(super) fn take(&self) -> Vec<Signal> {
-        let came = self.caught.iter().filter(|(.., stream)| {
-            let mut stream = stream;
-            matches!(stream.read(&mut [0; 64]), Ok(1..))
-        });
-        came.map(|(signal, ..)| *signal).collect()
+    /// Those that came since the last call, and who sent them.
+    pub(super) fn take(&self) -> Vec<(Signal, Sender)> {
+        let mut came = Vec::new();
+        let mut message = [0; MESSAGE_BYTES];
+        while matches!(self.told.recv(&mut message), Ok(MESSAGE_BYTES)) {
+            let [number, is_from_kernel, pid @ ..] = message;
+            let signal = CAUGHT.into_iter().find(|signal| signal.as_raw() == i32::from(number));
+            let sender = match (is_from_kernel, u32::from_ne_bytes(pid)) {
+                (1, _) => Sender::Terminal,
+                // Of a process that has no number here the kernel says 0.
+                (_, 0) => Sender::Outside,
+                (_, pid) => Sender::process(pid),
+            };
+            came.extend(signal.map(|signal| (signal, sender)));
+        }
+        came
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        for (_, id, _) in &self.caught {
-            unregister(*id);
+        for handler in &self.handlers {
+            unregister(*handler);
         }
     }
 }
 
-fn register(number: i32) -> std::io::Result<(SigId, UnixStream)> {
-    let (read, write) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    Ok((pipe::register(number, write)?, read))
+fn register(signal: Signal, tell: UnixDatagram) -> std::io::Result<SigId> {
+    let number = signal.as_raw() as u8;
+    // SAFETY: the closure copies a few bytes and makes one system call that does not block, and that
+    // leaves the interrupted thread's `errno` as it was: it is made without the C library. The sender is
+    // the member for signals that processes send, and a number in any case.
+    unsafe {
+        register_sigaction(signal.as_raw(), move |info| {
+            let [a, b, c, d] = info.si_pid().to_ne_bytes();
+            let message = [number, u8::from(info.si_code == FROM_KERNEL), a, b, c, d];
+            // One that finds no room is one of hundreds that nobody has read yet.
+            let _ = send(&tell, &message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        })
+    }
 }
