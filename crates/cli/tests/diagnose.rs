@@ -316,6 +316,106 @@ fn files_are_written_of_what_was_judged() {
     let output = diagnose(&options, live.path());
     ended(&output, 2);
     assert!(String::from_utf8_lossy(&output.stderr).contains("is not empty"));
+    // What is mistyped must not vanish in a folder that is made for it.
+    let (mistyped, new) = (name("mistyped/ranks"), name("new"));
+    let output = diagnose(&["demo", "--flight-recorder", &mistyped], live.path());
+    ended(&output, 2);
+    let error = String::from_utf8_lossy(&output.stderr);
+    let expected = format!("{mistyped} cannot be made, since {} is not there", name("mistyped"));
+    assert!(error.contains(&expected) && error.lines().count() == 1, "{error}");
+    assert!(!Path::new(&name("mistyped")).exists());
+    let output = diagnose(&["demo", "--flight-recorder", &format!("{new}/")], live.path());
+    ended(&output, 1);
+}
+
+#[test]
+fn a_job_of_another_user_is_told_of_as_theirs() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let live = folder();
+    let _alive = odd_one(live.path(), Call { count: 64, ..STEP[0] });
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    mode(live.path(), 0o755);
+    // Where root runs this, a user that may not read; else files that nobody may read.
+    let own = rustix::process::geteuid().as_raw();
+    let program = live.path().join("crossover");
+    fs::copy(env!("CARGO_BIN_EXE_crossover"), &program).expect("a copy");
+    mode(&program, 0o755);
+    let run = |target: &str| {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = Command::new(&program);
+        command.args(["diagnose", target]).env("CROSSOVER_RECORD_DIR", live.path());
+        if own == 0 {
+            command.uid(65534).gid(65534);
+        }
+        command.output().expect("the program starts")
+    };
+    if own != 0 {
+        for entry in fs::read_dir(live.path()).expect("a folder").flatten() {
+            if entry.file_name() != "crossover" {
+                mode(&entry.path(), 0o000);
+            }
+        }
+    }
+    for target in ["demo", path(live.path())] {
+        let output = run(target);
+        ended(&output, 2);
+        let error = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("4 rings of `demo` in {} are user ", live.path().display());
+        assert!(error.contains(&expected), "{error}");
+        assert!(error.contains("not readable by this user: `sudo -u "), "{error}");
+        assert!(error.trim_end().ends_with(" crossover diagnose demo`"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let output = run("other");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("no job of that name has rings here"), "{error}");
+    // A folder of theirs, such as that of their dumps.
+    let dumps = live.path().join("dumps");
+    fs::create_dir(&dumps).expect("a folder");
+    mode(&dumps, if own == 0 { 0o700 } else { 0o000 });
+    let output = run(path(&dumps));
+    ended(&output, 2);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("dumps cannot be read: Permission denied"), "{error}");
+    assert!(own != 0 || error.contains("it is user root (0)'s: run it as that user"), "{error}");
+    mode(&dumps, 0o700);
+}
+
+#[test]
+fn a_job_with_a_folder_of_its_own_is_found_while_it_lives() {
+    let (live, elsewhere) = (folder(), folder());
+    let _alive = odd_one(live.path(), Call { count: 64, ..STEP[0] });
+    let report = json(&diagnose(&["demo", "--json"], elsewhere.path()), 1);
+    assert_eq!(report["jobs"][0]["verdicts"][0]["class"], "size_mismatch");
+    assert_eq!(report["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn many_bad_rings_are_a_few_and_a_count() {
+    let (live, dump) = (folder(), folder());
+    let ranks = odd_one(live.path(), STEP[0]);
+    keep(live.path(), dump.path());
+    drop(ranks);
+    for rank in 10..40 {
+        fs::write(dump.path().join(format!("{rank}.ring")), b"crossrec").expect("a file");
+    }
+    let output = diagnose(&[path(dump.path())], live.path());
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let notes: Vec<&str> = said.lines().filter(|line| line.starts_with("note: ")).collect();
+    assert!(notes.len() == 5 && notes[4] == "note: and 26 more like these", "{said}");
+    let report: Value =
+        serde_json::from_slice(&diagnose(&[path(dump.path()), "--json"], live.path()).stdout)
+            .expect("JSON alone");
+    assert_eq!(report["notes"].as_array().map(Vec::len), Some(30), "all of them");
+    for rank in 0..4 {
+        fs::write(dump.path().join(format!("{rank}.ring")), b"").expect("a file");
+    }
+    let output = diagnose(&[path(dump.path())], live.path());
+    ended(&output, 2);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.trim_end().ends_with("; and 30 more like these"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Rings that are lying about: in a folder, or held by processes of this node as memory without a name.
+//! Rings that are lying about: in a folder, or held open by processes of this node, which have memory
+//! without a name, or a folder of their own choice.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -21,6 +23,33 @@ pub struct Found {
     pub images: Vec<Image>,
     /// Why others cannot.
     pub notes: Vec<String>,
+    /// Those that this user may not read.
+    pub refused: Vec<Refused>,
+}
+
+/// A ring of another user's, who alone may read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The file.
+    pub path: PathBuf,
+    /// Whose it is, by number.
+    pub user: u32,
+    /// The job, as it is in the file's name; `None` for a copy, whose name does not tell.
+    pub job: Option<String>,
+}
+
+impl Refused {
+    fn of(path: &Path) -> Option<Refused> {
+        let user = fs::symlink_metadata(path).ok()?.uid();
+        let name = path.file_name()?.to_string_lossy();
+        let job = name.strip_prefix(PREFIX).and_then(|rest| rest.split('.').next());
+        Some(Refused { path: path.to_owned(), user, job: job.map(str::to_owned) })
+    }
+
+    /// Is it of a job of this name?
+    pub fn is_of(&self, job: &str) -> bool {
+        self.job.as_ref().is_some_and(|own| *own == plain(job))
+    }
 }
 
 /// All rings in a folder: a dump, or the folder where rings of living jobs are.
@@ -39,18 +68,33 @@ pub fn in_folder(folder: &Path) -> std::io::Result<Found> {
     Ok(read(paths))
 }
 
-/// The rings of a job on this node: those that are in `folder`, and those that have no name.
+/// The rings of a job on this node, as of [`on_node`]: those in `folder` and those without a name; where it
+/// has none in `folder`, those in other folders. Jobs of one name may be in several.
 pub fn of_job(job: &str, folder: &Path) -> Found {
-    let mut found = everything(folder);
+    let mut found = on_node(folder);
     found.images.retain(|image| image.about.job == job);
+    let parent = |image: &Image| Path::new(&image.source).parent().map(Path::to_owned);
+    let is_here = |image: &Image| parent(image).is_some_and(|parent| parent == folder);
+    if found.images.iter().any(is_here) {
+        found
+            .images
+            .retain(|image| is_here(image) || Path::new(&image.source).starts_with("/proc"));
+    }
+    found.refused.retain(|refused| refused.is_of(job));
     found
 }
 
-/// The jobs that have rings on this node.
-pub fn jobs(folder: &Path) -> Vec<String> {
-    let all: BTreeSet<String> =
-        everything(folder).images.into_iter().map(|image| image.about.job).collect();
-    all.into_iter().collect()
+/// All rings of this node: those that are in `folder`, and those that processes of this user hold open,
+/// wherever they are.
+pub fn on_node(folder: &Path) -> Found {
+    let mut found = in_folder(folder).unwrap_or_default();
+    let inside = fs::read_dir(folder).into_iter().flatten().flatten();
+    let known =
+        inside.filter_map(|entry| entry.metadata().ok()).map(|meta| (meta.dev(), meta.ino()));
+    let held = read(held(known.collect()));
+    found.images.extend(held.images);
+    found.notes.extend(held.notes);
+    found
 }
 
 /// Removes the rings of a job whose owners are gone: nobody reads them any more.
@@ -79,7 +123,6 @@ pub(crate) fn sweep_old(folder: &Path) {
 
 /// Removes a ring whose owner is gone, if it is ours to remove and `also` says so.
 fn remove_if(path: &Path, also: impl FnOnce(&Reader) -> bool) {
-    use std::os::unix::fs::MetadataExt as _;
     let mine =
         |meta: &fs::Metadata| meta.is_file() && meta.uid() == rustix::process::geteuid().as_raw();
     if !fs::symlink_metadata(path).is_ok_and(|meta| mine(&meta)) {
@@ -102,18 +145,18 @@ pub(crate) fn readers(job: &str, folder: &Path) -> Vec<Reader> {
     readers.filter(|reader| reader.about().job == job).collect()
 }
 
-fn everything(folder: &Path) -> Found {
-    let mut found = in_folder(folder).unwrap_or_default();
-    let unnamed = read(without_a_name());
-    found.images.extend(unnamed.images);
-    found.notes.extend(unnamed.notes);
-    found
-}
-
 pub(crate) fn is_named_as_a_ring(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // A dump's, or a living one's: prefix, job, group and rank.
-    name.ends_with(ENDING) || name.starts_with(PREFIX) && name.split('.').count() == 4
+    name.ends_with(ENDING) || is_named_as_a_living_ring(path)
+}
+
+/// Prefix, job, group and rank. The last is a number: of a file that has lost its name the kernel says so
+/// behind it.
+fn is_named_as_a_living_ring(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(PREFIX)
+        && name.split('.').count() == 4
+        && name.rsplit('.').next().is_some_and(|rank| rank.parse::<u32>().is_ok())
 }
 
 fn read(paths: Vec<PathBuf>) -> Found {
@@ -130,30 +173,39 @@ fn read(paths: Vec<PathBuf>) -> Found {
             Ok(image) => found.images.push(image),
             // Its owner has ended since the folder was listed.
             Err(ReadError::File(_, Errno::NOENT)) => {}
+            Err(ReadError::File(_, Errno::ACCESS | Errno::PERM)) => {
+                found.refused.extend(Refused::of(&path));
+            }
             Err(e) => found.notes.push(e.to_string()),
         }
     }
     found
 }
 
-/// Descriptors of this user's processes that are rings in memory without a name.
-fn without_a_name() -> Vec<PathBuf> {
+/// What processes of this user have open that is a ring and not `known`, by device and inode: memory
+/// without a name by the descriptor, a file by its name.
+fn held(mut known: BTreeSet<(u64, u64)>) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered =
         processes.filter(|p| p.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
     let mut paths = Vec::new();
-    let mut seen = BTreeSet::new();
     for process in numbered {
         for entry in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
-            use std::os::unix::fs::MetadataExt as _;
             let target = fs::read_link(entry.path()).unwrap_or_default();
-            let is_ours = target.to_string_lossy().starts_with(&format!("/memfd:{PREFIX}"));
-            let meta = is_ours.then(|| fs::metadata(entry.path()).ok()).flatten();
+            let is_memory = target.to_string_lossy().starts_with(&format!("/memfd:{PREFIX}"));
+            if !is_memory && !is_named_as_a_living_ring(&target) {
+                continue;
+            }
+            let Ok(meta) = fs::metadata(entry.path()) else { continue };
+            // A file without a name is that of a rank which has said goodbye.
+            let is_ring = meta.len() == BYTES as u64 && (is_memory || meta.nlink() > 0);
             // Peers have it open too: each once.
-            if let Some(meta) = meta.filter(|meta| meta.len() == BYTES as u64)
-                && seen.insert(meta.ino())
-            {
-                paths.push(entry.path());
+            if is_ring && known.insert((meta.dev(), meta.ino())) {
+                let is_same =
+                    |named: fs::Metadata| (named.dev(), named.ino()) == (meta.dev(), meta.ino());
+                // In another container the name means nothing here.
+                let is_here = !is_memory && fs::metadata(&target).is_ok_and(is_same);
+                paths.push(if is_here { target } else { entry.path() });
             }
         }
     }

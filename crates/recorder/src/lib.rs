@@ -35,7 +35,7 @@ pub use analyse::{analyse, analyse_twice};
 pub use diagnosis::{Branch, Class, DeviceState, Diagnosis, GroupState, RankState, Verdict};
 pub use dump::own_dumps;
 pub use export::{RankDump, chrome_trace, flight_recorder, timeline};
-pub use find::{Found, in_folder, jobs, of_job, sweep};
+pub use find::{Found, Refused, in_folder, of_job, on_node, sweep};
 pub use group::{Dumps, GroupRecorder, Job, Options};
 pub use image::{DeviceWait, Image, Life, Phase, Progress, Record, What};
 pub use last::after;

@@ -10,8 +10,8 @@ use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 use crossover_core::contract::Contract;
 use crossover_core::record::{Entry, Event};
 use crossover_recorder::{
-    About, BYTES, Damage, Image, Life, Phase, Process, Reader, Ring, What, in_folder, jobs, of_job,
-    sweep,
+    About, BYTES, Damage, Image, Life, Phase, Process, Reader, Ring, What, in_folder, of_job,
+    on_node, sweep,
 };
 use tempfile::TempDir;
 
@@ -239,7 +239,49 @@ fn where_the_folder_has_no_room_memory_without_a_name_serves() {
     assert_eq!(image(&ring).records.len(), 1);
     let found = of_job(&job, nowhere);
     assert_eq!(found.images.len(), 1, "{:?}", found.notes);
-    assert!(jobs(nowhere).contains(&job));
+    assert!(on_node(nowhere).images.iter().any(|image| image.about.job == job));
+}
+
+#[test]
+fn a_ring_in_a_folder_of_its_own_is_found_as_long_as_its_owner_lives() {
+    let (folder, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    let job = format!("elsewhere-{}", std::process::id());
+    let ring = ring(folder.path(), &job);
+    write(&ring, 1, Event::Call(&call(Op::AllReduce, 1)));
+    // By its name, so that it can be told of; and once, whoever has it open.
+    let _peer = Reader::open(ring.path()).expect("a ring");
+    for looked in [folder.path(), other.path()] {
+        let found = of_job(&job, looked);
+        let sources: Vec<&str> = found.images.iter().map(|image| image.source.as_str()).collect();
+        assert_eq!(sources, [ring.path().to_str().expect("text")], "{:?}", found.notes);
+    }
+    // Another of that name is another job.
+    let namesake = Ring::make(Some(other.path()), about(&job, 0)).expect("memory").0;
+    assert_eq!(of_job(&job, other.path()).images.len(), 1);
+    drop(namesake);
+    sweep(&job, other.path());
+    std::fs::remove_file(ring.path()).expect("it is there");
+    assert!(of_job(&job, other.path()).images.is_empty(), "it has said goodbye");
+}
+
+#[test]
+fn what_may_not_be_read_is_named_with_its_job_and_user() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let folder = TempDir::new().expect("a folder");
+    let ring = ring(folder.path(), "a job");
+    let none = std::fs::Permissions::from_mode(0o000);
+    std::fs::set_permissions(ring.path(), none).expect("it is ours");
+    let user = std::fs::metadata(ring.path()).expect("it is there").uid();
+    if std::fs::File::open(ring.path()).is_ok() {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "skipped: root reads what nobody may");
+        return;
+    }
+    let [refused] = &in_folder(folder.path()).expect("a folder").refused[..] else {
+        panic!("one ring");
+    };
+    assert!(refused.is_of("a job") && !refused.is_of("job"));
+    assert_eq!((refused.path.as_path(), refused.user), (ring.path(), user));
 }
 
 /// A process that has made a ring, and waits: `ring_of_a_child` in another process.

@@ -48,7 +48,11 @@ fn is_of(job: &Diagnosis, image: &Image) -> bool {
 
 /// PyTorch's analyser takes every file of the folder for a rank's.
 fn ranks(folder: &Path, images: &[Image]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|e| unwritable(folder, &e))?;
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(without_a_parent(folder)),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(unwritable(folder, &e)),
+        _ => {}
+    }
     let entries = fs::read_dir(folder).map_err(|e| unwritable(folder, &e))?;
     if entries.count() > 0 {
         return Err(Failure::usage(format!(
@@ -64,6 +68,16 @@ fn ranks(folder: &Path, images: &[Image]) -> Result<(), Failure> {
 
 fn file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     fs::write(path, bytes).map_err(|e| unwritable(path, &e))
+}
+
+/// What is mistyped must not vanish in folders of its own.
+fn without_a_parent(folder: &Path) -> Failure {
+    let parent = folder.parent().unwrap_or(folder);
+    Failure::usage(format!(
+        "{} cannot be made, since {} is not there: name a new folder in one that is",
+        folder.display(),
+        parent.display()
+    ))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

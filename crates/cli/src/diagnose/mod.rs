@@ -4,6 +4,7 @@
 mod dump;
 mod export;
 mod failure;
+mod refused;
 mod rings;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::perf::clock;
 use dump::Dump;
-use rings::{Looked, Rings};
+use rings::{Looked, Rings, few};
 
 /// Say what is the matter with a job, from what its ranks did last
 ///
@@ -151,7 +152,7 @@ fn tell(report: &Report) -> Result<(), Failure> {
         }
         write!(out, "{rest}")?;
     }
-    for note in &report.notes {
+    for note in few(&report.notes) {
         writeln!(out, "note: {note}")?;
     }
     Ok(out.flush()?)

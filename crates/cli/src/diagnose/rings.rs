@@ -1,11 +1,13 @@
 //! Where rings are looked for.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover_recorder::{Found, in_folder, jobs, of_job};
+use crossover_recorder::{Found, in_folder, of_job, on_node};
 
 use super::dump::{self, Dump};
+use super::refused;
 use crate::failure::Failure;
 use crate::group::Formation;
 
@@ -38,15 +40,20 @@ impl Rings {
         }
         let settings = Formation::from_env(&[])?.settings()?;
         let kept = settings.recording.rings.unwrap_or_default();
-        let known = jobs(&kept);
-        if known.iter().any(|job| job == target) {
+        let Found { images, refused, .. } = on_node(&kept);
+        let known: BTreeSet<String> = images.into_iter().map(|image| image.about.job).collect();
+        if known.contains(target) {
             return Ok(Rings::Of(target.to_owned(), kept));
+        }
+        let of_others: Vec<_> = refused.into_iter().filter(|ring| ring.is_of(target)).collect();
+        if !of_others.is_empty() {
+            return Err(Failure::usage(refused::in_words(&of_others).join("; ")));
         }
         let what = match folder.is_dir() {
             true => format!("no rings are in {target}, nor in the folders in it"),
             false => format!("`{target}` is no folder, and no job of that name has rings here"),
         };
-        Err(Failure::usage(format!("{what}; {}", in_words(&known))))
+        Err(Failure::usage(format!("{what}; {}", in_words(&known, &kept))))
     }
 
     /// Reads them all, as they are now.
@@ -58,12 +65,17 @@ impl Rings {
                     let mut found = in_folder(folder).map_err(|e| unreadable(folder, &e))?;
                     let dump = dump::take(folder, &mut found);
                     looked.others.images.extend(found.images);
+                    looked.others.notes.extend(refused::in_words(&found.refused));
                     looked.others.notes.extend(found.notes);
                     looked.others.notes.extend(dump.notes.iter().cloned());
                     looked.dumps.push(dump);
                 }
             }
-            Rings::Of(job, kept) => looked.others = of_job(job, kept),
+            Rings::Of(job, kept) => {
+                looked.others = of_job(job, kept);
+                let refused = refused::in_words(&looked.others.refused);
+                looked.others.notes.extend(refused);
+            }
         }
         looked.dumps.retain(|dump| dump.verdict().is_some() || !dump.images.is_empty());
         let Found { images, notes, .. } = &looked.others;
@@ -71,7 +83,7 @@ impl Rings {
             true if notes.is_empty() => {
                 Err(Failure::usage("the rings are gone: the job has ended meanwhile"))
             }
-            true => Err(Failure::usage(format!("no ring can be read: {}", notes.join("; ")))),
+            true => Err(Failure::usage(format!("no ring can be read: {}", few(notes).join("; ")))),
             false => Ok(looked),
         }
     }
@@ -80,7 +92,9 @@ impl Rings {
 /// This folder, or those in it: dumps of several groups or nodes are put beside one another.
 fn with_rings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let has_rings = |folder: &Path| {
-        let is_found = |found: Found| !found.images.is_empty() || !found.notes.is_empty();
+        let is_found = |found: Found| {
+            !found.images.is_empty() || !found.notes.is_empty() || !found.refused.is_empty()
+        };
         in_folder(folder).map(|found| is_found(found) || dump::is_one(folder))
     };
     if has_rings(folder).map_err(|e| unreadable(folder, &e))? {
@@ -93,16 +107,37 @@ fn with_rings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(inside)
 }
 
-fn unreadable(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{} cannot be read: {error}", folder.display()))
+/// Many are bad for the same reason: the first few show it.
+pub(super) fn few(notes: &[String]) -> Vec<String> {
+    let mut told: Vec<String> = notes.iter().take(FEW).cloned().collect();
+    if notes.len() > FEW {
+        told.push(format!("and {} more like these", notes.len() - FEW));
+    }
+    told
 }
 
-fn in_words(jobs: &[String]) -> String {
-    match jobs {
-        [] => "no job has rings on this node".to_owned(),
-        jobs => {
-            let jobs: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
-            format!("jobs that have rings on this node: {}", jobs.join(", "))
-        }
+const FEW: usize = 4;
+
+fn unreadable(folder: &Path, error: &std::io::Error) -> Failure {
+    let whose = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => refused::folder(folder),
+        _ => None,
+    };
+    let whose = whose.map(|whose| format!("; {whose}")).unwrap_or_default();
+    Failure::usage(format!("{} cannot be read: {error}{whose}", folder.display()))
+}
+
+fn in_words(jobs: &BTreeSet<String>, kept: &Path) -> String {
+    if jobs.is_empty() {
+        let place = match kept.as_os_str().is_empty() {
+            true => String::new(),
+            false => format!("{} has none, and neither has ", kept.display()),
+        };
+        return format!(
+            "no job has rings on this node ({place}any process of this user); of a job with another \
+             record_dir that has ended, name that folder"
+        );
     }
+    let jobs: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
+    format!("jobs that have rings on this node: {}", jobs.join(", "))
 }

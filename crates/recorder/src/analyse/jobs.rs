@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crossover_core::bootstrap::ranks_in_words;
 
+use crate::find::ENDING;
 use crate::image::{Image, Life, Phase};
 
 use super::group::{Group, activity, issued};
@@ -146,12 +147,14 @@ fn has_ended(image: &Image, new: &Group<'_>) -> bool {
 
 fn unseen(group: &Group<'_>) -> Vec<String> {
     let seen: BTreeSet<&str> = group.images.keys().map(|rank| group.node(*rank)).collect();
-    let why = |node: &str| {
-        if seen.contains(node) {
-            "it has closed the group, or its container does not share /dev/shm with the others"
-        } else {
-            "no ring of that node is here"
+    // A dump, or what is left of one: what could not be seen of a living rank is another matter.
+    let are_copies = group.images.values().all(|image| image.source.ends_with(ENDING));
+    let why = |node: &str| match seen.contains(node) {
+        true if are_copies => "no copy of its ring is here that can be read",
+        true => {
+            "it has closed the group, or its container does not share the folder of rings with the others"
         }
+        false => "no ring of that node is here",
     };
     let told = |rank: u32| {
         let node = group.node(rank);

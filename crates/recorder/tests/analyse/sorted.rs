@@ -51,14 +51,17 @@ fn missing_rings_are_named_and_not_judged() {
     group.ranks.truncate(2);
     let diagnosis = group.diagnosis();
     assert_eq!(diagnosis.verdicts, []);
-    assert_eq!(
-        diagnosis.notes,
-        [
-            "rank 2 of `tp` (host:102 on node node-a) was not seen: it has closed the group, or \
-             its container does not share /dev/shm with the others",
-            "rank 3 of `tp` (host:103 on node node-b) was not seen: no ring of that node is here",
-        ]
-    );
+    let other =
+        "rank 3 of `tp` (host:103 on node node-b) was not seen: no ring of that node is here";
+    let of_copies = "rank 2 of `tp` (host:102 on node node-a) was not seen: no copy of its ring is here \
+                     that can be read";
+    assert_eq!(diagnosis.notes, [of_copies, other]);
+    for rank in &mut group.ranks {
+        rank.image.source = format!("/dev/shm/crossover.serve.7.{}", rank.image.about.rank);
+    }
+    let of_living = "rank 2 of `tp` (host:102 on node node-a) was not seen: it has closed the group, or \
+                     its container does not share the folder of rings with the others";
+    assert_eq!(group.diagnosis().notes, [of_living, other]);
     let seen: Vec<bool> = diagnosis.groups[0].ranks.iter().map(|rank| rank.seen).collect();
     assert_eq!(seen, [true, true, false, false]);
 }
