@@ -9,6 +9,7 @@ mod clocks;
 mod containers;
 mod control_group;
 mod devices;
+mod dumps;
 mod eligible;
 mod finding;
 mod gpus;
@@ -100,7 +101,7 @@ fn examine() -> Report {
     report.add("environment", nccl::examine(settings));
 
     report.add("groups", shared_memory::examine(settings));
-    report.add("groups", recorder::examine(settings));
+    report.add("groups", recorder::examine(settings, ranks));
     report.add("groups", trial::examine(settings));
     let (groups, found) = groups::examine(&reached, settings, &platform, ranks, &variable);
     report.add("groups", found);

@@ -1,14 +1,20 @@
 //! Where flight recorders keep their rings: is there room, and has anybody left some?
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crossover_policy::{DumpFolder, Settings};
+use crossover_policy::Settings;
 use crossover_recorder::{BYTES, Life};
 use rustix::fs::statvfs;
 
+use super::dumps;
 use super::finding::Finding;
 
-pub(super) fn examine(settings: Option<&Settings>) -> Vec<Finding> {
+/// Of a node that is full of devices.
+const USUAL_RANKS: u32 = 8;
+
+/// `ranks` of this node are what a dump has to have room for; one that no launcher started is asked for a
+/// node's usual number.
+pub(super) fn examine(settings: Option<&Settings>, ranks: Option<u32>) -> Vec<Finding> {
     let Some(recording) = settings.map(|settings| &settings.recording) else { return Vec::new() };
     let mut findings = match &recording.rings {
         Some(folder) => of_folder(folder),
@@ -16,7 +22,7 @@ pub(super) fn examine(settings: Option<&Settings>) -> Vec<Finding> {
             vec![Finding::ok("recorder", "rings are in memory without names: record_dir is memfd")]
         }
     };
-    findings.extend(dumps(&recording.dumps));
+    findings.extend(dumps::examine(&recording.dumps, ranks.unwrap_or(USUAL_RANKS)));
     findings
 }
 
@@ -61,26 +67,6 @@ fn of_folder(folder: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Dumps that are there to be read.
-fn dumps(dumps: &DumpFolder) -> Option<Finding> {
-    let folder: PathBuf = match dumps {
-        DumpFolder::None => {
-            return Some(Finding::ok("dumps", "none are written: dump_dir is none"));
-        }
-        DumpFolder::In(folder) => folder.clone(),
-        DumpFolder::Temporary(folder) => crossover_recorder::own_dumps(folder),
-    };
-    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let named = entries.filter(|e| e.file_name().to_string_lossy().starts_with("crossover."));
-    let newest =
-        named.max_by_key(|entry| entry.metadata().and_then(|meta| meta.modified()).ok())?;
-    Some(Finding::hint(
-        "dumps",
-        format!("{} has dumps of groups that ended badly", folder.display()),
-        format!("`crossover diagnose {}` reads the last one", newest.path().display()),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,9 +79,5 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let [found] = &of_folder(folder.path())[..] else { panic!("one finding") };
         assert!(found.verdict == Verdict::Ok && found.found.contains("has room for"), "{found:?}");
-        assert!(dumps(&DumpFolder::In(folder.path().to_owned())).is_none());
-        std::fs::create_dir(folder.path().join("crossover.j.tp.1")).expect("a folder");
-        let found = dumps(&DumpFolder::In(folder.path().to_owned())).expect("one is there");
-        assert!(found.advice.is_some_and(|advice| advice.contains("crossover.j.tp.1")));
     }
 }
