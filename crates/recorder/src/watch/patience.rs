@@ -8,6 +8,11 @@ use std::time::Duration;
 const LEAST: Duration = Duration::from_secs(2);
 /// So many times what is usual is unusual.
 const TIMES: u32 = 50;
+/// Of fewer calls nobody knows what is usual: the first of a job wait for compilers, caches and late ranks, and
+/// one slow call in ten would have the next hang told after 50 times that.
+const FEW: u64 = 100;
+/// So many times the longest of a few is unusual.
+const TIMES_OF_FEW: u32 = 8;
 /// Waits are counted by powers of two of a millisecond, up to two hours.
 const BUCKETS: usize = 24;
 
@@ -35,10 +40,12 @@ impl Patience {
         waits.by_length[bucket.min(BUCKETS - 1)] += 1;
     }
 
-    /// When a wait for a call of this kind is worth a word: after 50 times the time that 99 of 100 take.
+    /// When a wait for a call of this kind is worth a word: after 50 times the time that 99 of 100 take; of a
+    /// kind of which fewer are known, after 8 times the longest of them.
     pub(crate) fn for_a(&self, kind: Kind) -> Duration {
-        let usual = self.seen.get(&kind).map_or(Duration::ZERO, Waits::nearly_all);
-        LEAST.max(usual * TIMES)
+        let unusual =
+            |waits: &Waits| waits.nearly_all() * if waits.all < FEW { TIMES_OF_FEW } else { TIMES };
+        LEAST.max(self.seen.get(&kind).map_or(Duration::ZERO, unusual))
     }
 }
 
@@ -73,6 +80,22 @@ mod tests {
         assert_eq!(patience.for_a(PREFILL), Duration::from_millis(1024 * 50));
         assert_eq!(patience.for_a(DECODE), LEAST);
         assert_eq!(patience.for_a((3, 3)), LEAST);
+    }
+
+    #[test]
+    fn one_slow_call_of_a_few_does_not_put_off_the_first_word() {
+        let mut patience = Patience::default();
+        patience.note(DECODE, Duration::from_millis(130), 1);
+        patience.note(DECODE, Duration::ZERO, 20);
+        assert_eq!(patience.for_a(DECODE), Duration::from_millis(256 * 8), "and not 12.8 s");
+        // A model that compiles in its first call, and again in its second, is left alone.
+        patience.note(PREFILL, Duration::from_secs(5), 1);
+        assert!(patience.for_a(PREFILL) > Duration::from_secs(60));
+        // Once a hundred are known, what is usual is told from what is not.
+        patience.note(DECODE, Duration::ZERO, 100);
+        assert_eq!(patience.for_a(DECODE), LEAST);
+        (0..100).for_each(|_| patience.note(DECODE, Duration::from_millis(130), 1));
+        assert_eq!(patience.for_a(DECODE), Duration::from_millis(256 * 50));
     }
 
     #[test]
