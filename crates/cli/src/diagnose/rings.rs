@@ -134,8 +134,8 @@ fn in_words(jobs: &BTreeSet<String>, kept: &Path) -> String {
             false => format!("{} has none, and neither has ", kept.display()),
         };
         return format!(
-            "no job has rings on this node ({place}any process of this user); of a job with another \
-             record_dir that has ended, name that folder"
+            "no job has rings on this node ({place}any process of this user); of a job that has ended, or \
+             is another user's, and had a record_dir of its own, name that folder"
         );
     }
     let jobs: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
