@@ -27,7 +27,7 @@ group `tp` (7), 3 ranks
   2     host:102  not seen         -        -     -     -
   rank 0 ended with: sizes differ [2J second line
 
-note: rank 2 of `tp` (host:102 on node node-a) was not seen: it has closed the group, or its container does not share /dev/shm with the others
+note: rank 2 of `tp` (host:102 on node node-a) was not seen: no copy of its ring is here that can be read
 ";
     assert_eq!(report, expected);
 }
