@@ -150,8 +150,9 @@ struct AllReduceArgs {
   uint64_t second_place;
   uint64_t barrier;
   uint64_t row;
+  uint64_t output_row;
 };
-static_assert(sizeof(AllReduceArgs) == 248, "AllReduceArgs");
+static_assert(sizeof(AllReduceArgs) == 256, "AllReduceArgs");
 static_assert(__builtin_offsetof(AllReduceArgs, common) == 0, "AllReduceArgs.common");
 static_assert(__builtin_offsetof(AllReduceArgs, input) == 176, "AllReduceArgs.input");
 static_assert(__builtin_offsetof(AllReduceArgs, output) == 184, "AllReduceArgs.output");
@@ -162,6 +163,7 @@ static_assert(__builtin_offsetof(AllReduceArgs, second) == 216, "AllReduceArgs.s
 static_assert(__builtin_offsetof(AllReduceArgs, second_place) == 224, "AllReduceArgs.second_place");
 static_assert(__builtin_offsetof(AllReduceArgs, barrier) == 232, "AllReduceArgs.barrier");
 static_assert(__builtin_offsetof(AllReduceArgs, row) == 240, "AllReduceArgs.row");
+static_assert(__builtin_offsetof(AllReduceArgs, output_row) == 248, "AllReduceArgs.output_row");
 
 // A collective in which each rank sends one part to each rank, of which some may be equal or empty.
 struct PartsArgs {

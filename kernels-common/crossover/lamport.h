@@ -67,12 +67,13 @@ PLATFORM_DEVICE void send_lamport(const Common& c, const Places<N>& p, const Tur
   }
 }
 
-// Marks what the Lamport call before received, from every peer.
+// Marks what the Lamport call before received, from every peer. Threads begin at the other end: where there is little,
+// those do it that have nothing to send.
 template <uint32_t N>
 PLATFORM_DEVICE void clear_before(const Common& c, const Places<N>& p, const Turn& t, uint32_t first, uint32_t stride) {
 #ifndef SABOTAGE_SKIP_CLEAR
   const Pack mark = {{LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY}};
-  for (uint32_t i = first; i < t.dirty_before; i += stride) {
+  for (uint32_t i = stride - 1 - first; i < t.dirty_before; i += stride) {
 #pragma unroll
     for (uint32_t peer = 0; peer < N; ++peer) {
       if (has_rank<N>(c, peer) && peer != c.rank) {

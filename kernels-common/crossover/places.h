@@ -9,7 +9,7 @@ struct Places {
   uint64_t region;
   uint64_t own;                     // the region in this rank's arena
   uint64_t held[N == ANY ? 1 : N];  // in everybody's, in registers where their number is known
-  uint32_t place;                   // bytes of one
+  uint32_t place;                   // bytes of one, at most 2 GiB
 
   PLATFORM_DEVICE_MEMBER Places(const Common& c, uint64_t region, uint64_t place)
       : region(region), own(c.arenas[c.rank] + region), place(uint32_t(place)) {

@@ -105,22 +105,24 @@ impl Enqueue<'_> {
         };
         let kernel = self.group.kernels.reduction(family, self.call.dtype, self.call.reduce_op);
         let total = self.call.bytes();
-        let is_pull = matches!(family, Reduction::OneShotPull | Reduction::TwoShotPull);
         let mut from = 0;
         while from < total {
             let bytes = (total - from).min(most);
             let (input, output) =
                 (self.buffers.input as u64 + from, self.buffers.output as u64 + from);
-            let row = match self.call.mode {
-                // One shot writes its output while peers may read its input.
-                Mode::Graph if is_pull => {
-                    let must_stage = family == Reduction::OneShotPull && input == output;
-                    self.group.rows().take(input, bytes, must_stage)
+            let (row, output_row) = match (self.call.mode, family) {
+                // It writes its output while peers may read its input.
+                (Mode::Graph, Reduction::OneShotPull) => {
+                    (self.group.rows().take(input, bytes, input == output), 0)
                 }
-                _ => 0,
+                (Mode::Graph, Reduction::TwoShotPull) => {
+                    let mut rows = self.group.rows();
+                    (rows.take(input, bytes, false), rows.take(output, bytes, false))
+                }
+                _ => (0, 0),
             };
             let work = bytes.div_ceil(unit).div_ceil(share);
-            let (shape, early) = shape(knobs, work, kernel.blocks, self.group.shared);
+            let (shape, early) = shape(knobs, work, kernel.blocks, self.place());
             let args = AllReduceArgs {
                 common: self.common(early),
                 input,
@@ -132,6 +134,7 @@ impl Enqueue<'_> {
                 second_place,
                 barrier: layout.barrier,
                 row,
+                output_row,
             };
             // SAFETY: passed on as it is; the kernel takes these arguments.
             unsafe { self.launch(kernel, shape, args.as_bytes())? };
@@ -203,7 +206,7 @@ impl Enqueue<'_> {
             let piece = whole.piece(from, step);
             let unit = if region == layout.push { 8 } else { 16 };
             let work = piece.largest().div_ceil(unit);
-            let (shape, early) = shape(knobs, work, kernel.blocks, self.group.shared);
+            let (shape, early) = shape(knobs, work, kernel.blocks, self.place());
             let mut args = self.parts_args(&whole, &piece, from, early, region, place);
             if is_pulled {
                 args.row = self.row_of_parts(&whole);
@@ -298,6 +301,10 @@ impl Enqueue<'_> {
         args
     }
 
+    fn place(&self) -> Place {
+        Place { is_shared: self.group.shared, world: self.group.world }
+    }
+
     fn common(&self, early: bool) -> Common {
         Common {
             early: u32::from(early),
@@ -321,15 +328,24 @@ enum Way {
     Copy(Copying),
 }
 
+/// Where launches are made.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Do ranks share a device?
+    is_shared: bool,
+    world: u32,
+}
+
 /// How many blocks and threads for so many units of work, where a launch has at most `limit` blocks
 /// of the most threads; and whether the kernel behind may be put on the device early, which it may
 /// where half of the limit holds them.
 ///
 /// What waits on a device must leave room for what it waits for, and that may be a late kernel of
 /// another rank there, or of another group whose calls overlap.
-fn shape(knobs: &Knobs, work: u64, limit: u64, is_shared: bool) -> (Shape, bool) {
+fn shape(knobs: &Knobs, work: u64, limit: u64, place: Place) -> (Shape, bool) {
+    let Place { is_shared, .. } = place;
     let threads = match knobs.threads {
-        0 => usual_threads(work, limit, is_shared),
+        0 => usual_threads(work, limit, place),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
     let most = most_blocks(threads, limit, is_shared);
@@ -351,9 +367,11 @@ fn most_blocks(threads: u64, limit: u64, is_shared: bool) -> u64 {
 /// Few threads are on the device sooner, and blocks of them on more multiprocessors; many have more
 /// bytes on their way: measured on an H200, docs/measurements. Where blocks are scarce they are
 /// larger, so that a thread has one unit of work and not two; and on a shared device so large that
-/// the kernel behind comes early.
-fn usual_threads(work: u64, limit: u64, is_shared: bool) -> u64 {
+/// the kernel behind comes early. Few blocks need not count one another's arrival for long, which
+/// is seen where a trip is short and ranks are few.
+fn usual_threads(work: u64, limit: u64, Place { is_shared, world }: Place) -> u64 {
     let usual = match work {
+        129.. if work * u64::from(world) <= 1024 => 256,
         0..=8192 => 128,
         8193..=32768 => 256,
         _ => MAX_THREADS as u64,
@@ -378,6 +396,7 @@ pub(crate) fn vendor(step: &str, seq: u64, e: DeviceError) -> EnqueueError {
 mod tests {
     use super::*;
 
+    const ALONE: Place = Place { is_shared: false, world: 2 };
     const USUAL: Knobs = Knobs { blocks: 0, threads: 0, early: true, push: 0 };
 
     #[test]
@@ -386,7 +405,7 @@ mod tests {
         for (limit, is_shared) in limits.into_iter().flat_map(|l| [(l, true), (l, false)]) {
             for work in [1, 128, 129, 2048, 8192, 100_000, u64::from(u32::MAX)] {
                 let (Shape { blocks, threads, programmatic }, early) =
-                    shape(&USUAL, work, limit, is_shared);
+                    shape(&USUAL, work, limit, Place { is_shared, world: 4 });
                 let (blocks, threads) = (u64::from(blocks), u64::from(threads));
                 assert!((128..=MAX_THREADS as u64).contains(&threads) && threads % 32 == 0);
                 // All are on the device at a time, whatever lies there already.
@@ -408,10 +427,10 @@ mod tests {
     #[test]
     fn a_policy_says_how_a_launch_is_shaped() {
         let knobs = Knobs { blocks: 4, threads: 100, early: false, push: 0 };
-        let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132, false);
+        let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132, ALONE);
         assert_eq!((blocks, threads, early), (4, 128, false));
         // Two blocks of the most threads are eight of these.
         let knobs = Knobs { blocks: 9, ..knobs };
-        assert_eq!(shape(&knobs, 1, 2, false).0.blocks, 8);
+        assert_eq!(shape(&knobs, 1, 2, ALONE).0.blocks, 8);
     }
 }

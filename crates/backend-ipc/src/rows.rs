@@ -1,7 +1,7 @@
-//! Inputs that captured calls read where they are. While a graph is captured nobody knows the
-//! peers' addresses, so a kernel is told a row of a table, which is filled when the capture is
-//! committed: with the addresses, or with the word that has the call stage its input, the same
-//! on every rank.
+//! Inputs that captured calls read where they are, and outputs that they write there. While a graph
+//! is captured nobody knows the peers' addresses, so a kernel is told a row of a table for each, which
+//! is filled when the capture is committed: with the addresses, or with the word that has the call
+//! stage it, the same on every rank. What is said of inputs here holds for such outputs too.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

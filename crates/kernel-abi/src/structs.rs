@@ -181,6 +181,8 @@ declare! {
         /// A row of as many addresses as ranks: every rank's input, to be read where it is. 0: inputs are staged.
         /// The row's first word is 0 until it is committed, and 1 where it was agreed to stage.
         pub row: u64,
+        /// The same of every rank's output, to be written where it is. 0: results are staged.
+        pub output_row: u64,
     }
 
     /// A collective in which each rank sends one part to each rank, of which some may be equal or empty.

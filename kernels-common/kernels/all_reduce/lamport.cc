@@ -41,8 +41,8 @@ PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
     i += stride;
     if (i < packs) own = unmarked_pack<T>(input.load16(i));
   }
-  clear_before<N>(c, p, t, first, stride);
   const uint32_t arrived = say_arrived(c);
+  clear_before<N>(c, p, t, first, stride);
   Wait wait;
   own = mine;
   for (uint32_t i = first; i < packs;) {

@@ -24,8 +24,8 @@ PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
     i += stride;
     if (i < lines) own = input.load8(i);
   }
-  scrub<N>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
+  scrub<N>(c, p, e.flag, slots.slot);
   Wait wait;
   own = mine;
   for (uint32_t i = first; i < lines;) {

@@ -29,8 +29,8 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
     i += stride;
     if (i < lines) own = input.load8(i);
   }
-  scrub<N>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
+  scrub<N>(c, p, e.flag, slots.slot);
   Wait wait;
   own = mine;
   for (uint32_t i = first; i < lines;) {
@@ -67,8 +67,8 @@ PLATFORM_DEVICE void push_each(const PartsArgs& a) {
   push_parts<ANY, WHOLE>(c, e, p, slots.slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
   copy_own_part(a, first, stride);
-  scrub<ANY>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
+  scrub<ANY>(c, p, e.flag, slots.slot);
   Wait wait;
   for (uint32_t peer = 0; peer < c.world; ++peer) {
     if (peer == c.rank) continue;

@@ -20,8 +20,8 @@ PLATFORM_DEVICE void reduce_scatter_push(const PartsArgs& a) {
   if (e.poisoned) return;
   push_parts<N, WHOLE>(c, e, p, slots.slot, a, first, stride);
   if (a.tokens) send_token(c, e, a.barrier);
-  scrub<N>(c, p, e.flag, slots.slot);
   const uint32_t arrived = say_arrived(c);
+  scrub<N>(c, p, e.flag, slots.slot);
   Wait wait;
   for (uint32_t i = first; i < units(bytes, LINE_BYTES); i += stride) {
     output.store8(i, reduce_lines<T, Op, N>(wait, c, e, p, slots.slot, i, input.load8(i)));

@@ -20,6 +20,8 @@ pub(crate) enum Way {
     OneShotPush,
     TwoShotPull,
     TwoShotPullRow,
+    /// Outputs are written where they are, too.
+    TwoShotPullRows,
     TwoShotPush,
     Lamport,
     /// The copies and reduce_scatter.
@@ -31,7 +33,10 @@ pub(crate) enum Way {
 impl Way {
     /// Are inputs read where they are?
     pub(crate) fn reads_row(self) -> bool {
-        matches!(self, Way::OneShotPullRow | Way::TwoShotPullRow | Way::PullRow)
+        matches!(
+            self,
+            Way::OneShotPullRow | Way::TwoShotPullRow | Way::TwoShotPullRows | Way::PullRow
+        )
     }
 }
 
@@ -96,6 +101,7 @@ struct Prepared {
     inputs: Vec<Place>,
     outputs: Vec<Place>,
     row: Option<usize>,
+    output_row: Option<usize>,
     expected: Vec<Vec<u8>>,
 }
 
@@ -152,6 +158,7 @@ impl Prepared {
             inputs: Vec::new(),
             outputs: Vec::new(),
             row: None,
+            output_row: None,
             expected,
             parts,
         };
@@ -192,8 +199,15 @@ impl Prepared {
                 .map(|(peer, input)| Address { at: peer * 8, of: *input })
                 .collect();
             scenario.load(0, start(row), &[0xff; 16 * 8], &addresses);
-            scenario.meet();
             prepared.row = Some(row);
+            if call.way == Way::TwoShotPullRows {
+                let outputs = (prepared.outputs.iter().enumerate())
+                    .map(|(peer, output)| Address { at: peer * 8, of: *output });
+                let row = scenario.buffer(16 * 8);
+                scenario.load(0, start(row), &[0xff; 16 * 8], &outputs.collect::<Vec<_>>());
+                prepared.output_row = Some(row);
+            }
+            scenario.meet();
         }
         prepared
     }
@@ -259,7 +273,9 @@ impl Prepared {
         let half = if call.dtype == Dtype::F32 { "f32" } else { "half" };
         match (call.op, call.way) {
             (Op::AllReduce, Way::OneShotPull | Way::OneShotPullRow) => reduction("one_shot_pull"),
-            (Op::AllReduce, Way::TwoShotPull | Way::TwoShotPullRow) => reduction("two_shot_pull"),
+            (Op::AllReduce, Way::TwoShotPull | Way::TwoShotPullRow | Way::TwoShotPullRows) => {
+                reduction("two_shot_pull")
+            }
             (Op::AllReduce, Way::OneShotPush) => reduction("one_shot_push"),
             (Op::AllReduce, Way::TwoShotPush) => reduction("two_shot_push"),
             (Op::AllReduce, _) => reduction("lamport"),
@@ -290,6 +306,9 @@ impl Prepared {
         addresses.push(Address { at: offset_of!(AllReduceArgs, output), of: self.outputs[rank] });
         if let Some(row) = self.row {
             addresses.push(Address { at: offset_of!(AllReduceArgs, row), of: start(row) });
+        }
+        if let Some(row) = self.output_row {
+            addresses.push(Address { at: offset_of!(AllReduceArgs, output_row), of: start(row) });
         }
         let args = AllReduceArgs {
             common,

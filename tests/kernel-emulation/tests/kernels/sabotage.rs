@@ -88,9 +88,13 @@ fn one_stage_for_all_pieces() {
     });
 }
 
-/// Inputs that are read where they are may be overwritten too early.
+/// Inputs that are read where they are may be overwritten too early, outputs read before they are
+/// written.
 #[test]
 fn no_barrier_at_the_end() {
+    is_caught("SABOTAGE_NO_END_BARRIER", "two_shot_pull", |seed| {
+        scenario(setup(4, seed), Some((Op::AllReduce, Way::TwoShotPullRows)))
+    });
     for (op, name) in [
         (Op::AllGather, "copy/pull"),
         (Op::Broadcast, "copy/pull"),

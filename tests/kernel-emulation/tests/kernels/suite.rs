@@ -12,12 +12,13 @@ use crate::common::image;
 use crate::group::{Group, ROOM, Setup};
 
 /// What serves which collective.
-pub(crate) const KINDS: [(Op, Way); 20] = [
+pub(crate) const KINDS: [(Op, Way); 21] = [
     (Op::AllReduce, Way::OneShotPull),
     (Op::AllReduce, Way::OneShotPullRow),
     (Op::AllReduce, Way::OneShotPush),
     (Op::AllReduce, Way::TwoShotPull),
     (Op::AllReduce, Way::TwoShotPullRow),
+    (Op::AllReduce, Way::TwoShotPullRows),
     (Op::AllReduce, Way::TwoShotPush),
     (Op::AllReduce, Way::Lamport),
     (Op::AllGather, Way::Pull),
@@ -181,6 +182,7 @@ suite! {
     one_shot_push: AllReduce OneShotPush,
     two_shot_pull: AllReduce TwoShotPull,
     two_shot_pull_where_inputs_are: AllReduce TwoShotPullRow,
+    two_shot_pull_where_tensors_are: AllReduce TwoShotPullRows,
     two_shot_push: AllReduce TwoShotPush,
     lamport: AllReduce Lamport,
     all_gather_pull: AllGather Pull,
