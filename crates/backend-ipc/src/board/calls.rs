@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
-use xxhash_rust::xxh3::xxh3_64;
+use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp};
 
 use super::Board;
 use crate::eligibility::DESCRIPTOR;
@@ -55,10 +54,7 @@ impl Fingerprint {
         Fingerprint {
             kind: fields.iter().fold(0, |kind, field| kind << 8 | field),
             count: call.count as u64,
-            split: match call.split {
-                Split::Even => 0,
-                Split::PerRank(counts) => digest(counts) | 1,
-            },
+            split: call.split.digest(),
         }
     }
 
@@ -93,10 +89,6 @@ impl Fingerprint {
             field(5),
         )
     }
-}
-
-fn digest(counts: &[usize]) -> u64 {
-    counts.iter().fold(0, |all, count| xxh3_64(&(all ^ *count as u64).to_ne_bytes()))
 }
 
 impl Board {
