@@ -45,7 +45,8 @@ PLATFORM_DEVICE bool meet(Wait& wait, const Common& c, const Epoch& e, uint64_t 
     if (wrote || !PLATFORM_KERNEL_END_RELEASES) store_release_u64(theirs, value);
     else store_relaxed_u64(theirs, value);
 #endif
-    if (!await_word(wait, c, e, barrier_word(c.arenas[c.rank], table, peer), value, peer, step)) gave_up = 1;
+    const bool has_come = await_word(wait, c, e, barrier_word(c.arenas[c.rank], table, peer), value, peer, step);
+    if (!has_come || wait.given_up) gave_up = 1;
   }
   block_barrier();
   wait.has_met = true;

@@ -19,8 +19,8 @@
   REDUCTION_ENTRIES_OF(NAME, ARGS, F16, f16)  \
   REDUCTION_ENTRIES_OF(NAME, ARGS, Bf16, bf16)
 
-// The same of kernels that are short where tensors are WHOLE, which `IS_WHOLE(args)` says; what others take is in nobody's
-// way.
+// The same of kernels that are short where tensors are WHOLE, which `IS_WHOLE(args)` says; what others take is kept out of
+// their way where PLATFORM_COLD can.
 #define PUSH_ENTRY(NAME, ARGS, IS_WHOLE, TYPE, type, OP, op, N, n)                                            \
   PLATFORM_COLD void NAME##_##type##_##op##_##n##_ragged(const ARGS& args) { NAME<TYPE, OP, N, false>(args); } \
   PLATFORM_KERNEL(NAME##_##type##_##op##_##n, ARGS, MAX_THREADS) {                                            \

@@ -3,6 +3,7 @@
 
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
+use crossover_device::driver::Vendor;
 use crossover_device::error::DeviceError;
 use crossover_device::module::Shape;
 use crossover_kernel_abi::{AllReduceArgs, Common, MAX_BLOCKS, MAX_THREADS, MAX_WORLD, PartsArgs};
@@ -117,7 +118,9 @@ impl Enqueue<'_> {
                 }
                 (Mode::Graph, Reduction::TwoShotPull) => {
                     let mut rows = self.group.rows();
-                    (rows.take(input, bytes, false), rows.take(output, bytes, false))
+                    // Elsewhere peers may write within a kernel to uncached memory alone.
+                    let must_stage = own.device.driver().vendor() == Vendor::Hip;
+                    (rows.take(input, bytes, false), rows.take(output, bytes, must_stage))
                 }
                 _ => (0, 0),
             };
@@ -351,24 +354,25 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, place: Place) -> (Shape, bool) {
     let most = most_blocks(threads, limit, is_shared);
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
     let blocks = wanted.clamp(1, most);
-    let has_room = blocks * 2 <= most;
-    // Where ranks share the device one with more does not even come early.
-    let programmatic = has_room || !is_shared;
+    // With more it does not even come early.
+    let programmatic = blocks * 2 <= most;
     let shape = Shape { blocks: blocks as u32, threads: threads as u32, programmatic };
-    (shape, knobs.early && has_room)
+    (shape, knobs.early && programmatic)
 }
 
 /// The most blocks of so many threads. Where ranks share a device no more than of the most threads: a
-/// small block may lie where another rank's large one has to be.
+/// small block may lie where another rank's large one has to be. Elsewhere as many as fit into one of
+/// those, of the waves that hardware has.
 fn most_blocks(threads: u64, limit: u64, is_shared: bool) -> u64 {
-    if is_shared { limit } else { (limit * MAX_THREADS as u64 / threads).min(MAX_BLOCKS as u64) }
+    let in_one = MAX_THREADS as u64 / threads.next_multiple_of(64);
+    if is_shared { limit } else { (limit * in_one).min(MAX_BLOCKS as u64) }
 }
 
 /// Few threads are on the device sooner, and blocks of them on more multiprocessors; many have more
 /// bytes on their way: measured on an H200, docs/measurements. Where blocks are scarce they are
 /// larger, so that a thread has one unit of work and not two; and on a shared device so large that
-/// the kernel behind comes early. Few blocks need not count one another's arrival for long, which
-/// is seen where a trip is short and ranks are few.
+/// the kernel behind comes early. A block's arrival costs an atomic, which a short trip does not hide:
+/// few ranks with few units have fewer and larger blocks.
 fn usual_threads(work: u64, limit: u64, Place { is_shared, world }: Place) -> u64 {
     let usual = match work {
         129.. if work * u64::from(world) <= 1024 => 256,
@@ -414,7 +418,7 @@ mod tests {
                 assert!((1..=room).contains(&taken), "{work} in {limit}");
                 // What comes early, or lets another, leaves room for others.
                 assert!(!early || taken * 2 <= room, "{work} in {limit}");
-                assert!(programmatic == early || !is_shared, "{work} in {limit}");
+                assert_eq!(programmatic, early, "{work} in {limit}");
                 // Nobody has two units while there is room for another thread.
                 assert!(blocks * threads >= work || taken == room, "{work} in {limit}");
                 // Nor does one stay behind that could come early.

@@ -19,8 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::{self, Own};
 
-/// Captured calls of a group that can have a row; later ones stage their inputs.
-const ROWS: usize = 16384; // size: rows, 2 MiB of a device
+/// Tensors of a group's captured calls that can have a row, of which a call has one or two; later
+/// ones are staged.
+const ROWS: usize = 32768; // size: rows, 4 MiB of a device
 /// Bytes of a row.
 const ROW: u64 = (MAX_WORLD * 8) as u64;
 /// What a kernel reads of a row that was agreed to stage.
@@ -34,6 +35,8 @@ pub(crate) struct Rows {
     /// Calls since the last commit, in order.
     pending: Vec<Pending>,
     used: usize,
+    /// Was there once no room for a row?
+    is_full: bool,
     /// Peers' allocations, by rank and allocation, kept for as long as the group lives.
     mapped: BTreeMap<(u32, u64), Mapping>,
 }
@@ -79,7 +82,7 @@ impl Rows {
     pub(crate) fn new(own: &Own) -> Result<Rows, DeviceError> {
         let table = Buffer::new(&own.device, ROWS * ROW as usize)?;
         table.fill(0, &own.stream)?;
-        Ok(Rows { table, pending: Vec::new(), used: 0, mapped: BTreeMap::new() })
+        Ok(Rows { table, pending: Vec::new(), used: 0, is_full: false, mapped: BTreeMap::new() })
     }
 
     /// A row for a captured call, of whose input peers read `bytes` or, if those are none, nothing; 0
@@ -87,6 +90,13 @@ impl Rows {
     pub(crate) fn take(&mut self, input: u64, bytes: u64, must_stage: bool) -> u64 {
         let nth = self.used + self.pending.len();
         if nth >= ROWS {
+            if !self.is_full {
+                self.is_full = true;
+                tracing::warn!(
+                    target: "crossover::ipc",
+                    "captured calls have {ROWS} tensors: those of later ones are staged"
+                );
+            }
             return 0;
         }
         self.pending.push(Pending { input, bytes, must_stage });

@@ -38,7 +38,7 @@ impl Session for MpiSession {
         let mut round = Round::new(self, Header::of_call(algorithm, seq, call));
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         let outcome = unsafe { collective::run(algorithm, chunk, call, buffers, &mut round) };
-        outcome.map_err(|e| self.settle(e))
+        outcome.map_err(|e| self.settle(e, seq))
     }
 
     fn check(&mut self, seq: u64) -> Result<(), EnqueueError> {
@@ -52,7 +52,7 @@ impl Session for MpiSession {
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
         self.begin(seq)?;
         let met = Round::new(self, Header::of_close(seq)).meet(None);
-        met.map_err(|e| self.settle(e))?;
+        met.map_err(|e| self.settle(e, seq))?;
         self.watch.say_goodbye();
         let (mut comm, deadline) = (self.comm.copy(), self.deadline);
         // All ranks are here. What is not freed is lost with the process, and there are thousands.
@@ -78,13 +78,18 @@ impl MpiSession {
 
     /// Tells the peers, or says what ended the group before.
     #[cold]
-    fn settle(&self, error: EnqueueError) -> EnqueueError {
+    fn settle(&self, error: EnqueueError, seq: u64) -> EnqueueError {
         keeper::abandon();
         // An abort was heard of.
-        if !matches!(error, EnqueueError::Aborted { .. }) {
-            self.watch.end(Verdict::of(&error, self.watch.rank()));
+        let is_heard = matches!(error, EnqueueError::Aborted { .. });
+        if is_heard || self.watch.end(Verdict::of(&error, self.watch.rank())) {
+            return error;
         }
-        error
+        // What ended the group in the meantime is what peers are told.
+        match self.watch.look() {
+            Some(News::Ended(verdict)) => verdict.into_error("settle", seq),
+            _ => error,
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub struct Refused {
     pub path: PathBuf,
     /// Whose it is, by number.
     pub user: u32,
-    /// The job, as it is in the file's name; `None` for a copy, whose name does not tell.
+    /// The job, as it is in the file's name; `None` for a copy, whose name does not tell, and for what no job
+    /// is named: anybody may have put a file there.
     pub job: Option<String>,
 }
 
@@ -43,7 +44,8 @@ impl Refused {
         let user = fs::symlink_metadata(path).ok()?.uid();
         let name = path.file_name()?.to_string_lossy();
         let job = name.strip_prefix(PREFIX).and_then(|rest| rest.split('.').next());
-        Some(Refused { path: path.to_owned(), user, job: job.map(str::to_owned) })
+        let job = job.filter(|job| !job.is_empty() && plain(job) == *job).map(str::to_owned);
+        Some(Refused { path: path.to_owned(), user, job })
     }
 
     /// Is it of a job of this name?

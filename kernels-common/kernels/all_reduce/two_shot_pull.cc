@@ -13,7 +13,8 @@
 template <class T, class Op, uint32_t N>
 PLATFORM_DEVICE void reduce_into_outputs(Wait& wait, const Common& c, const Epoch& e, const AllReduceArgs& a,
                                      const uint64_t* inputs, const uint64_t* outputs, uint64_t begin, uint64_t end) {
-  meet(wait, c, e, a.barrier, 0, STEP_BARRIER, false);
+  // Who gives up leaves alone what a peer may not have come to yet.
+  if (!meet(wait, c, e, a.barrier, 0, STEP_BARRIER, false)) return;
   uint64_t to[N == ANY ? 1 : N], bits = 0;
 #pragma unroll
   for (uint32_t rank = 0; rank < N; ++rank) {

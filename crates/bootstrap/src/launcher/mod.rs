@@ -163,6 +163,14 @@ impl Running {
         let mut next: Option<(Signal, Instant)> = None;
         while !self.ranks.is_empty() {
             process::wait(&self.ranks, signals, next.map(|(_, when)| when));
+            // What failed before a signal came has failed.
+            for rank in self.ranks.extract_if(.., |rank| rank.has_ended()).collect::<Vec<_>>() {
+                let (number, pid) = (rank.number(), rank.pid());
+                if let Some(how) = Ending::failed(rank.reap()) {
+                    seen.failed(RankFailure { rank: number, pid, how });
+                    next.get_or_insert((Signal::TERM, Instant::now() + grace));
+                }
+            }
             for (signal, sender) in signals.take() {
                 seen.asked(signal, sender);
                 if seen.stop.is_some() {
@@ -170,13 +178,6 @@ impl Running {
                 }
                 self.end(signal, &mut seen);
                 next.get_or_insert((Signal::KILL, Instant::now() + grace));
-            }
-            for rank in self.ranks.extract_if(.., |rank| rank.has_ended()).collect::<Vec<_>>() {
-                let (number, pid) = (rank.number(), rank.pid());
-                if let Some(how) = Ending::failed(rank.reap()) {
-                    seen.failed(RankFailure { rank: number, pid, how });
-                    next.get_or_insert((Signal::TERM, Instant::now() + grace));
-                }
             }
             if let Some((signal, when)) = next
                 && Instant::now() >= when
@@ -191,8 +192,11 @@ impl Running {
     /// Asks all that are there to end, or ends them.
     fn end(&self, signal: Signal, seen: &mut Seen) {
         seen.left.get_or_insert_with(|| process::left(&self.ranks));
-        if let (Signal::KILL, Some(stop)) = (signal, &mut seen.stop) {
-            stop.killed = self.ranks.iter().map(Rank::number).collect();
+        if let (Signal::KILL, Some(stop)) = (signal, &mut seen.stop)
+            && stop.killed.is_empty()
+        {
+            let there = self.ranks.iter().filter(|rank| !rank.has_ended());
+            stop.killed = there.map(Rank::number).collect();
         }
         self.signal(signal);
     }

@@ -8,10 +8,11 @@
 //!
 //! [`Mode::Graph`]: crate::call::Mode::Graph
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::{CallError, Communicator, Inner, State, in_words};
-use crate::agreement::{SetupFailure, StepFailed, gather, with_setup};
+use crate::agreement::{SetupFailure, StepFailed, gather, gather_unless, with_setup};
 use crate::backend::{EnqueueError, Session};
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::call::{CallSig, Split};
@@ -189,7 +190,7 @@ impl Communicator {
         // A rank that cannot go on still comes, to say so: else its peers would wait for it.
         let usable = inner.usable().map_err(|e| e.to_string());
         let mine = usable.map(|()| (captured.len() as u64, digest(captured)));
-        compare(boot, &mine, captured)?;
+        compare(boot, &mine, captured, inner)?;
         for (offer, session) in self.plan.offers().iter().zip(&mut inner.sessions) {
             if let Some(session) = session {
                 self.commit_one(boot, offer.descriptor.id, &mut **session)?;
@@ -201,13 +202,7 @@ impl Communicator {
     /// A peer that does not come to a commit has a reason that backends may know by now.
     fn ended_by(&self, inner: &mut Inner, error: CommitError) -> CommitError {
         let CommitError::ControlPlane(lost) = error else { return error };
-        self.known_end(inner).map_or(CommitError::ControlPlane(lost), CommitError::Ended)
-    }
-
-    /// Why a peer does not come to what ranks do over the control plane, if backends know. An abort is
-    /// what another peer made of the same loss: who heard of it first is no news.
-    pub(super) fn known_end(&self, inner: &mut Inner) -> Option<EnqueueError> {
-        inner.ended().filter(|e| !matches!(e, EnqueueError::Aborted { .. }))
+        inner.ended().map_or(CommitError::ControlPlane(lost), CommitError::Ended)
     }
 
     /// Everywhere or nowhere.
@@ -239,9 +234,16 @@ impl Communicator {
     }
 }
 
-/// Have all ranks captured the same?
-fn compare(boot: &dyn Bootstrap, mine: &Vote, captured: &[String]) -> Result<(), CommitError> {
-    let all: Vec<Vote> = gather(boot, "compare captured calls", mine)?;
+/// Have all ranks captured the same? Whoever has ended the group does not come any more.
+fn compare(
+    boot: &dyn Bootstrap,
+    mine: &Vote,
+    captured: &[String],
+    inner: &mut Inner,
+) -> Result<(), CommitError> {
+    let inner = RefCell::new(inner);
+    let is_over = || inner.borrow_mut().ended().is_some();
+    let all: Vec<Vote> = gather_unless(boot, "compare captured calls", mine, &is_over)?;
     let mut agreed = Vec::with_capacity(all.len());
     for (rank, vote) in (0..).zip(all) {
         agreed.push(vote.map_err(|why| {
