@@ -105,6 +105,11 @@ impl Group {
         (common, addresses)
     }
 
+    /// Tells a rank's kernels to give up.
+    pub(crate) fn end(&mut self, rank: usize) {
+        self.scenario.load(rank, start(self.hosts[rank]), &1u32.to_ne_bytes(), &[]);
+    }
+
     /// The scenario, at whose end nobody may have given up.
     pub(crate) fn finish(mut self) -> Scenario {
         for rank in 0..self.setup.world {

@@ -7,7 +7,7 @@ use crossover_kernel_emulation::compile::common_kernels;
 use crossover_kernel_emulation::scenario::{Scenario, Verdict};
 use crossover_tests::data::{Rng, Values};
 
-use crate::call::{Call, Way, add_back_to_back, piece};
+use crate::call::{Call, Way, add_back_to_back, add_given_up, piece};
 use crate::common::image;
 use crate::group::{Group, ROOM, Setup};
 
@@ -214,5 +214,20 @@ fn flags_of_long_ago_are_scrubbed_before_they_come_again() {
             let outcome = stale_lines(Setup::new(3, 1), way, between).play(&image);
             assert_eq!(outcome.verdict, Verdict::Done, "{way:?} {between:?}: {}", outcome.report);
         }
+    }
+}
+
+/// A peer that has not begun a call may still use what the call is to write.
+#[test]
+fn who_gives_up_writes_nobody_elses_output() {
+    let kernels = common_kernels().expect("the sources can be listed");
+    let Some(image) = image(&kernels, &[]) else { return };
+    for kind in KINDS {
+        let mut group = Group::new(Setup::new(3, 1));
+        let mut rng = Rng::new(7, 3);
+        let call = Call { in_place: false, ..draw(kind, 3, false, &mut rng) };
+        add_given_up(&call, &mut group);
+        let outcome = group.scenario.play(&image);
+        assert_eq!(outcome.verdict, Verdict::Done, "{kind:?}: {}", outcome.report);
     }
 }
