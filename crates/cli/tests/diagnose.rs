@@ -147,14 +147,46 @@ fn a_dump_that_lost_rings_says_what_it_said_when_it_was_whole() {
     let told: Vec<Value> =
         [3, 9].map(|rank| serde_json::json!({ "rank": rank, "seen": true })).into();
     let told = serde_json::json!({
-        "groups": [{ "group": "7", "ranks": told }],
+        "groups": [{ "group": "7", "tag": "tp", "ranks": told }],
         "verdicts": [{ "sentence": "rank 9 did it" }],
     });
     fs::write(dump.path().join("verdict.json"), told.to_string()).expect("a file");
     let output = diagnose(&[path(dump.path())], live.path());
     let said = String::from_utf8_lossy(&output.stdout);
-    let lost = "the dump has lost the rings of rank 9; when it was written it said: rank 9 did it";
+    let lost =
+        "the dump has lost the rings of rank 9 of `tp`; when it was written it said: rank 9 did it";
     assert!(said.contains(lost), "{said}");
+}
+
+/// The watchdog looks at all groups of its process, and copies the rings of the one that hangs.
+#[test]
+fn rings_that_no_dump_was_to_have_are_not_lost() {
+    let (live, dumps) = (folder(), folder());
+    let ranks = odd_one(live.path(), Call { count: 64, ..STEP[0] });
+    let of = |group, tag| {
+        let seen = |rank, issued| {
+            let (life, finished) = ("running", 19);
+            serde_json::json!({ "rank": rank, "seen": true, "life": life, "issued": issued, "finished": finished })
+        };
+        let ranks: Vec<Value> =
+            (0..4).map(|rank| seen(rank, if group == "8" { 20 } else { 19 })).collect();
+        serde_json::json!({ "group": group, "tag": tag, "ranks": ranks })
+    };
+    let notes = |class: &str| {
+        let dump = dumps.path().join("crossover.demo.tp.0000000000000007");
+        keep(live.path(), &dump);
+        let groups = [of("7", "tp"), of("8", "ep"), of("9", "dp")];
+        let told =
+            serde_json::json!({ "groups": groups, "verdicts": [{ "class": class, "group": "7" }] });
+        fs::write(dump.join("verdict.json"), told.to_string()).expect("a file");
+        let report = json(&diagnose(&[path(&dump), "--json"], live.path()), 1);
+        report["notes"].clone()
+    };
+    assert_eq!(notes("not_arrived"), serde_json::json!([]));
+    // Of groups in a circle all that wait are copied.
+    let lost = "the dump has lost the rings of ranks 0, 1, 2 and 3 of `ep`";
+    assert_eq!(notes("cross_group_deadlock"), serde_json::json!([lost]));
+    drop(ranks);
 }
 
 #[test]
@@ -197,7 +229,7 @@ fn a_dump_says_what_it_said_when_it_was_written() {
     }
     let report = json(&diagnose(&[one, "--json"], live.path()), 1);
     assert_eq!(report["jobs"][0]["verdicts"][0]["class"], "not_arrived");
-    let note = "the dump has lost the rings of ranks 0, 1, 2 and 3";
+    let note = "the dump has lost the rings of ranks 0, 1, 2 and 3 of `tp`";
     assert_eq!(report["notes"], serde_json::json!([note]));
     let output = diagnose(&[one, "--timeline", "t.html"], live.path());
     ended(&output, 2);

@@ -1,7 +1,7 @@
 //! A dump is about the moment at which it was written: what was the matter then, who lived, and how
 //! long ranks had waited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -14,6 +14,8 @@ use serde_json::Value;
 
 /// What the watchdog writes beside the rings: what it found, and what it knew and rings do not tell.
 const VERDICT: &str = "verdict.json";
+/// With which dumps' names begin.
+const PREFIX: &str = "crossover.";
 /// More is no verdict.
 const VERDICT_BYTES: u64 = 16 << 20; // size: a hundred groups of a hundred ranks take 4 MiB
 
@@ -49,7 +51,7 @@ pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
     let value = read(folder);
     let told = Diagnosis::deserialize(&value).ok();
     let is_told = told.as_ref().is_some_and(|told| !told.verdicts.is_empty());
-    let notes = lost(&value, &images, is_told).into_iter().collect();
+    let notes = lost(folder, &value, &images, is_told).into_iter().collect();
     let lives = lives(&value);
     for image in &mut images {
         let (group, rank) = (image.about.group, image.about.rank);
@@ -94,23 +96,64 @@ fn lives(told: &Value) -> BTreeMap<(u64, u32), Life> {
 
 /// Where rings that a dump was made of are not in it, since there was no room for them; and what it
 /// said, unless that is told anyway.
-fn lost(told: &Value, images: &[Image], is_told: bool) -> Option<String> {
+fn lost(folder: &Path, told: &Value, images: &[Image], is_told: bool) -> Option<String> {
     let is_here = |key: (u64, u32)| images.iter().any(|i| (i.about.group, i.about.rank) == key);
-    let seen = ranks(told).into_iter().filter(|(_, rank)| rank["seen"] == true);
-    let mut lost: Vec<u32> =
-        seen.filter(|(key, _)| !is_here(*key)).map(|((_, rank), _)| rank).collect();
-    lost.sort_unstable();
-    lost.dedup();
+    let copied = copied(folder, told, images);
+    let mut lost: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for ((group, number), rank) in ranks(told) {
+        if rank["seen"] == true && copied.contains(&group) && !is_here((group, number)) {
+            lost.entry(group).or_default().push(number);
+        }
+    }
+    let of_group = |(group, ranks): (&u64, &mut Vec<u32>)| {
+        ranks.sort_unstable();
+        format!("{} of {}", ranks_in_words(ranks), called(*group, told))
+    };
+    let lost: Vec<String> = lost.iter_mut().map(of_group).collect();
     let verdicts = told["verdicts"].as_array().into_iter().flatten();
     let said: Vec<&str> = verdicts.filter_map(|verdict| verdict["sentence"].as_str()).collect();
     let lost = match lost.as_slice() {
         [] => return None,
-        lost => format!("the dump has lost the rings of {}", ranks_in_words(lost)),
+        lost => format!("the dump has lost the rings of {}", lost.join(", and of ")),
     };
     Some(match is_told || said.is_empty() {
         true => lost,
         false => format!("{lost}; when it was written it said: {}", said.join("; ")),
     })
+}
+
+/// The groups whose rings a dump is to have. A verdict tells of others too, at which the watchdog only
+/// looked: copied were those of the group that the folder is called after and, where groups wait for
+/// each other in a circle, of all in which somebody is in a call.
+fn copied(folder: &Path, told: &Value, images: &[Image]) -> BTreeSet<u64> {
+    let verdicts = || told["verdicts"].as_array().into_iter().flatten();
+    let mut copied: BTreeSet<u64> = images.iter().map(|image| image.about.group).collect();
+    match group_in_name(folder) {
+        Some(group) => copied.extend([group]),
+        None => copied.extend(verdicts().filter_map(number_of)),
+    }
+    if verdicts().any(|verdict| verdict["class"] == "cross_group_deadlock") {
+        let in_a_call = |rank: &Value| rank["issued"].as_u64() > rank["finished"].as_u64();
+        let stuck = ranks(told).into_iter().filter(|(_, rank)| in_a_call(rank));
+        copied.extend(stuck.map(|((group, _), _)| group));
+    }
+    copied
+}
+
+/// The last part of a dump's name, unless its group spans nodes: then the node's follows.
+fn group_in_name(folder: &Path) -> Option<u64> {
+    let name = folder.canonicalize().ok()?.file_name()?.to_str()?.to_owned();
+    let name = name.rsplit_once(".node-of-").map_or(name.as_str(), |(before, _)| before);
+    let (_, group) = name.strip_prefix(PREFIX)?.rsplit_once('.')?;
+    u64::from_str_radix(group, 16).ok()
+}
+
+/// A group's tag in the verdict, or its number.
+fn called(group: u64, told: &Value) -> String {
+    let mut groups = told["groups"].as_array().into_iter().flatten();
+    let told = groups.find(|told| number_of(told) == Some(group));
+    let tag = told.and_then(|told| told["tag"].as_str());
+    tag.map_or_else(|| format!("group {group:016x}"), |tag| format!("`{tag}`"))
 }
 
 /// By group and rank, what a verdict tells of it. Nothing where it is missing or makes no sense.
@@ -157,7 +200,7 @@ fn life(name: &str) -> Option<Life> {
     }
 }
 
-/// A group's number, as verdicts have it.
+/// A group's number, as verdicts and groups have it.
 fn number_of(group: &Value) -> Option<u64> {
     u64::from_str_radix(group["group"].as_str()?, 16).ok()
 }
