@@ -43,16 +43,29 @@ pub(super) fn examine(dumps: &DumpFolder, ranks: u32) -> Vec<Finding> {
 /// The folder, or the one in which it and its parents will be made.
 fn place(folder: &Path) -> Result<Place, String> {
     for there in folder.ancestors() {
+        if there.as_os_str().is_empty() {
+            break;
+        }
         match fs::metadata(there) {
             Ok(meta) if meta.is_dir() => {
                 return Ok(Place { there: there.to_owned(), is_it: there == folder });
             }
             Ok(_) => return Err(format!("{} is no folder", there.display())),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(format!("{}: {e}", there.display())),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {e}", there.display()));
+            }
+            // No folder can be made in a link's place, nor by way of it.
+            Err(_) if there.is_symlink() => {
+                return Err(format!("{} is a link to what is not there", there.display()));
+            }
+            Err(_) => {}
         }
     }
-    Err("it is no absolute path, and this folder is gone".to_owned())
+    // The path is a relative one, and none of it is there.
+    match std::env::current_dir() {
+        Ok(there) => Ok(Place { there, is_it: false }),
+        Err(_) => Err("it is no absolute path, and this folder is gone".to_owned()),
+    }
 }
 
 /// A folder of this user's in the one for temporary files, which ranks do not make.
@@ -122,8 +135,15 @@ mod tests {
         let (verdict, found) = told(&path.join("a/b"), 8);
         let made = format!("to be made in {}", path.display());
         assert!(verdict == Verdict::Ok && found.contains(&made), "{found}");
+        let here = std::env::current_dir().expect("a test runs in its crate's folder");
+        let (verdict, found) = told(Path::new("not/there"), 8);
+        let made = format!("to be made in {}, ", here.display());
+        assert!(verdict == Verdict::Ok && found.contains(&made), "{found}");
         fs::write(path.join("file"), "").expect("written");
+        std::os::unix::fs::symlink("nowhere", path.join("link")).expect("a link");
         for (wrong, why) in [
+            (path.join("link"), "link is a link to what is not there"),
+            (path.join("link/dumps"), "link is a link to what is not there"),
             (path.join("file"), "file is no folder"),
             (path.join("file/dumps"), "file/dumps: Not a directory"),
             (PathBuf::from("/proc/1/dumps"), "/proc/1 cannot be written to: "),
