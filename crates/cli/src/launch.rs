@@ -52,7 +52,7 @@ const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 /// Ends with the code of the first rank that failed; 128 and the signal's number if one ended it, or the
-/// job.
+/// job; and not with 0 if output of theirs is lost.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut command = args.command.into_iter();
     let program = command.next().unwrap_or_default(); // clap requires one
@@ -67,6 +67,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     });
     let job = job.threads(Formation::from_env(&[]).map_or(1, |formation| formation.threads()));
     let outcome = see_through(job)?;
+    if let Some(why) = &outcome.lost {
+        let failure = Failure::from(io::Error::other(why.as_str()));
+        if outcome.code == 0 {
+            return Err(failure);
+        }
+        out::complain(&failure);
+    }
     match outcome.cause().filter(|_| outcome.stop.is_none()) {
         Some(cause) => Err(Failure::with_code(outcome.code, cause)),
         None if outcome.code == 0 => Ok(()),

@@ -141,3 +141,24 @@ fn ranks_that_are_ended_with_a_failed_one_are_not_blamed() {
     assert!(!said.lines().any(blames), "{said}");
     assert_eq!(names(&folder.path().join("rings")), [""; 0]);
 }
+
+#[test]
+fn output_that_cannot_be_written_is_told_once_and_no_success() {
+    let launch = |script: &str, to: Stdio| {
+        let mut launcher = Command::new(env!("CARGO_BIN_EXE_crossover"));
+        launcher.args(["launch", "-n", "2", "--output", "prefixed", "--", "sh", "-c", script]);
+        launcher.stdout(to).stderr(Stdio::piped());
+        let output = launcher.spawn().expect("it starts").wait_with_output().expect("it ends");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
+    let lost = "error: the output cannot be written: ";
+    let (code, said) = launch("echo a; echo b", full());
+    assert!(code == Some(1) && said.starts_with(lost) && said.lines().count() == 1, "{said}");
+    // Ranks' own failure is the job's.
+    let (code, said) = launch("echo a; exit 7", full());
+    assert!(code == Some(7) && said.matches(lost).count() == 1, "{said}");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(launch("echo a; echo b", writer.into()), (Some(0), String::new()));
+}

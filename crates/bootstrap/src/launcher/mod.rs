@@ -146,8 +146,8 @@ impl Job {
             running.ranks.push(rank);
         }
         let seen = running.supervise(&signals, &directory, self.grace);
-        readers.finish();
-        Ok(seen.outcome(directory.job()))
+        let lost = readers.finish().err().map(|e| e.to_string());
+        Ok(Outcome { lost, ..seen.outcome(directory.job()) })
     }
 }
 
@@ -261,6 +261,7 @@ impl Seen {
             stop,
             left: left.unwrap_or_default(),
             job: job.to_owned(),
+            lost: None,
         }
     }
 }

@@ -23,6 +23,9 @@ pub struct Outcome {
     pub left: Vec<Left>,
     /// The job's name, which its ranks were told.
     pub job: String,
+    /// Where lines of ranks could not be written to standard output: what the system said of the first.
+    /// A reader that has gone away has lost nothing.
+    pub lost: Option<String>,
 }
 
 /// A rank that failed.
@@ -195,6 +198,7 @@ mod tests {
             stop: None,
             left: vec![left(1, &[41, 42]), left(4, &[])],
             job: "j".to_owned(),
+            lost: None,
         };
         let expected = "rank 2 (pid 12) ended with code 4; rank 3 (pid 13) was ended by signal 9 \
                         soon after; rank 1 (pid 41) was stopped by a signal or a debugger, did \

@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Readers {
     output: Output,
     count: usize,
-    ended: (Sender<()>, Receiver<()>),
+    ended: (Sender<io::Result<()>>, Receiver<io::Result<()>>),
 }
 
 impl Readers {
@@ -40,53 +40,62 @@ impl Readers {
         let prefix = format!("[{}] ", rank.number());
         let (out, error) = rank.take_pipes();
         if let (Some(out), Output::Prefixed) = (out, self.output) {
-            self.start(out, prefix.clone(), io::stdout());
+            let prefix = prefix.clone();
+            self.start(move || pass_on(out, prefix.as_bytes(), io::stdout()));
         }
         if let Some(error) = error {
-            self.start(error, prefix, io::stderr());
+            self.start(move || {
+                // Nobody is left to tell if it cannot be written.
+                let _ = pass_on(error, prefix.as_bytes(), io::stderr());
+                Ok(())
+            });
         }
     }
 
     /// Waits for the last lines.
-    pub(super) fn finish(self) {
+    ///
+    /// # Errors
+    ///
+    /// Lines were lost, since they could not be written to standard output.
+    pub(super) fn finish(self) -> io::Result<()> {
         let until = Instant::now() + LINGER;
+        let mut outcome = Ok(());
         for _ in 0..self.count {
             let left = until.saturating_duration_since(Instant::now());
-            if self.ended.1.recv_timeout(left).is_err() {
-                return;
-            }
+            let Ok(ended) = self.ended.1.recv_timeout(left) else { break };
+            outcome = outcome.and(ended);
         }
+        outcome
     }
 
-    fn start(
-        &mut self,
-        from: impl Read + Send + 'static,
-        prefix: String,
-        to: impl Write + Send + 'static,
-    ) {
+    fn start(&mut self, pass_on: impl FnOnce() -> io::Result<()> + Send + 'static) {
         let ended = self.ended.0.clone();
         self.count += 1;
-        thread::spawn(move || {
-            // A closed standard output is the reader's choice; the rank's own end tells the rest.
-            let _ = pass_on(from, prefix.as_bytes(), to);
-            let _ = ended.send(());
-        });
+        thread::spawn(move || ended.send(pass_on()));
     }
 }
 
 /// Copies lines. Goes on reading when it can write no more, so that the rank is not held up.
+///
+/// # Errors
+///
+/// Lines could not be written, and not since their reader is gone: that was the reader's choice.
 fn pass_on(from: impl Read, prefix: &[u8], mut to: impl Write) -> io::Result<()> {
     let mut from = BufReader::new(from);
     let mut line = prefix.to_vec();
     let mut outcome = Ok(());
-    while from.read_until(b'\n', &mut line)? > 0 {
+    // A pipe that cannot be read has ended; the rank's own end tells the rest.
+    while from.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
         if line.last() != Some(&b'\n') {
             line.push(b'\n');
         }
         outcome = outcome.and_then(|()| to.write_all(&line).and_then(|()| to.flush()));
         line.truncate(prefix.len());
     }
-    outcome
+    match outcome {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
 }
 
 #[cfg(test)]
@@ -98,5 +107,16 @@ mod tests {
         let mut to = Vec::new();
         pass_on(&b"a\n\nb \xff"[..], b"[3] ", &mut to).unwrap();
         assert_eq!(to, b"[3] a\n[3] \n[3] b \xff\n");
+    }
+
+    #[test]
+    fn lines_that_are_lost_are_an_error_unless_their_reader_is_gone() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut from = &b"a\nb\n"[..];
+        let lost = pass_on(&mut from, b"", full).unwrap_err();
+        assert_eq!((lost.kind(), from), (io::ErrorKind::StorageFull, &b""[..]));
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        pass_on(&b"a\n"[..], b"", writer).unwrap();
     }
 }
