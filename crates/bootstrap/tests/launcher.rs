@@ -114,8 +114,17 @@ fn jobs_run_and_end() {
     // have not failed, nor have those that it ends; and those that do not end are killed.
     let me = std::process::id();
     let by = std::fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
-    for (nth, (signal, trap, killed)) in
-        [(15, "exit 0", vec![]), (2, "exit 3", vec![]), (1, "", vec![0, 1])].into_iter().enumerate()
+    for (nth, (signal, trap, killed)) in [
+        (15, "exit 0", vec![]),
+        (2, "exit 3", vec![]),
+        (1, "", vec![0, 1]),
+        (3, "exit 0", vec![]),
+        (10, "exit 0", vec![]),
+        (12, "exit 3", vec![]),
+        (14, "exit 0", vec![]),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let (ready, marks) = (at(&format!("ready {nth}")), at(&format!("marks {nth}")));
         let outcome = stop(signal, trap, &ready, &marks);

@@ -64,8 +64,9 @@ impl Running {
 
 const FOLDERS: [&str; 3] = ["rings", "dumps", "run"];
 
-/// The rank is the shell's process, whose number it tells first.
-const PLAIN: &str = "echo $$ > $CROSSOVER_RECORD_DIR/../pid.$CROSSOVER_RANK; exec PERF";
+/// The rank is the shell's process, whose number it tells first. Some signals would leave a core.
+const PLAIN: &str =
+    "ulimit -c 0; echo $$ > $CROSSOVER_RECORD_DIR/../pid.$CROSSOVER_RANK; exec PERF";
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
@@ -85,6 +86,10 @@ fn a_job_that_is_stopped_has_not_failed() {
         (Signal::TERM, "SIGTERM", PLAIN),
         (Signal::INT, "SIGINT", PLAIN),
         (Signal::HUP, "SIGHUP", PLAIN),
+        (Signal::QUIT, "SIGQUIT", PLAIN),
+        (Signal::USR1, "SIGUSR1", PLAIN),
+        (Signal::USR2, "SIGUSR2", PLAIN),
+        (Signal::ALARM, "SIGALRM", PLAIN),
         (Signal::TERM, "SIGTERM", &slow),
     ] {
         let job = Running::start(run);

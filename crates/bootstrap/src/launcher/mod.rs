@@ -126,10 +126,11 @@ impl Job {
         self
     }
 
-    /// Runs the job to its end. SIGINT, SIGTERM and SIGHUP stop it meanwhile: they are passed on to all
-    /// ranks, which [`Launch::is_being_stopped`](crate::Launch::is_being_stopped) tells that no peer has
-    /// failed; they end this process no more by themselves afterwards. No process of a rank's process
-    /// group, and no file, is left. If this thread is killed, the kernel kills the ranks.
+    /// Runs the job to its end. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGALRM stop it
+    /// meanwhile: they are passed on to all ranks, which
+    /// [`Launch::is_being_stopped`](crate::Launch::is_being_stopped) tells that no peer has failed; they
+    /// end this process no more by themselves afterwards. No process of a rank's process group, and no
+    /// file, is left. If this thread is killed, the kernel kills the ranks.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use crossover_core::bootstrap::ranks_in_words;
-use rustix::process::Signal;
+
+use super::signals::CAUGHT;
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub enum Sender {
     },
     /// The terminal: a key was typed there, or it is gone.
     Terminal,
+    /// An alarm of this process, which was set before its program was started.
+    Alarm,
 }
 
 /// A rank that was there still when it was told to end.
@@ -169,14 +172,14 @@ impl fmt::Display for Sender {
             Sender::Process { pid, name } if name.is_empty() => write!(f, "process {pid}"),
             Sender::Process { pid, name } => write!(f, "process {pid} (`{name}`)"),
             Sender::Terminal => f.write_str("the terminal"),
+            Sender::Alarm => f.write_str("an alarm that was set before the program was started"),
         }
     }
 }
 
 /// Of a signal that stops jobs.
 fn name(signal: u8) -> String {
-    let names = [(Signal::HUP, "SIGHUP"), (Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")];
-    let known = names.into_iter().find(|(known, _)| known.as_raw() == i32::from(signal));
+    let known = CAUGHT.into_iter().find(|(known, _)| known.as_raw() == i32::from(signal));
     known.map_or_else(|| format!("signal {signal}"), |(_, name)| name.to_owned())
 }
 
@@ -221,6 +224,10 @@ mod tests {
             said(2, Sender::Terminal, &[1]),
             "the job was stopped: SIGINT came from the terminal; rank 1 did not end in time and \
              was killed"
+        );
+        assert_eq!(
+            said(14, Sender::Alarm, &[]),
+            "the job was stopped: SIGALRM came from an alarm that was set before the program was started"
         );
         assert!(said(1, process(""), &[0, 2]).ends_with(
             "SIGHUP came from process 7; ranks 0 and 2 did not end in time and were killed"

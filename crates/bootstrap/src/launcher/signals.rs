@@ -11,14 +11,24 @@ use signal_hook_registry::{SigId, register_sigaction, unregister};
 use super::LauncherError;
 use super::outcome::Sender;
 
-/// What asks for a job's end.
-const CAUGHT: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+/// What asks for a job's end. Batch systems warn by the last ones of a limit that a job is about to reach;
+/// each would end this process, and leave behind what the job has made.
+pub(super) const CAUGHT: [(Signal, &str); 7] = [
+    (Signal::INT, "SIGINT"),
+    (Signal::TERM, "SIGTERM"),
+    (Signal::HUP, "SIGHUP"),
+    (Signal::QUIT, "SIGQUIT"),
+    (Signal::USR1, "SIGUSR1"),
+    (Signal::USR2, "SIGUSR2"),
+    (Signal::ALARM, "SIGALRM"),
+];
 
 /// What a handler says: the signal, whether the kernel sent it, and the process that did.
 const MESSAGE_BYTES: usize = 6;
 
 /// A code that says that no process has sent a signal: Linux, `SI_KERNEL` of sigaction(2). The
-/// kernel sends these three where keys are typed at a terminal, and where that is closed.
+/// kernel sends these where keys are typed at a terminal, where that is closed, and when an alarm is due
+/// that was set before this program was started.
 const FROM_KERNEL: i32 = 0x80;
 
 /// Caught until dropped.
@@ -38,7 +48,7 @@ impl Signals {
         let (told, tell) = UnixDatagram::pair().map_err(failed(Signal::INT))?;
         told.set_nonblocking(true).map_err(failed(Signal::INT))?;
         let mut signals = Signals { handlers: Vec::new(), told };
-        for signal in CAUGHT {
+        for (signal, _) in CAUGHT {
             let tell = tell.try_clone().map_err(failed(signal))?;
             signals.handlers.push(register(signal, tell).map_err(failed(signal))?);
         }
@@ -55,8 +65,10 @@ impl Signals {
         let mut message = [0; MESSAGE_BYTES];
         while matches!(self.told.recv(&mut message), Ok(MESSAGE_BYTES)) {
             let [number, is_from_kernel, pid @ ..] = message;
-            let signal = CAUGHT.into_iter().find(|signal| signal.as_raw() == i32::from(number));
+            let is_it = |signal: &Signal| signal.as_raw() == i32::from(number);
+            let signal = CAUGHT.into_iter().map(|(signal, _)| signal).find(is_it);
             let sender = match (is_from_kernel, u32::from_ne_bytes(pid)) {
+                (1, _) if signal == Some(Signal::ALARM) => Sender::Alarm,
                 (1, _) => Sender::Terminal,
                 // Of a process that has no number here the kernel says 0.
                 (_, 0) => Sender::Outside,
