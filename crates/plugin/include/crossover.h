@@ -292,8 +292,9 @@ enum crossover_status crossover_prepare(const struct crossover_group *group,
                                         size_t count);
 
 // Ends a capture, or several, on every rank: compares what ranks have captured, and lets backends exchange
-// what the captured calls registered. Collective. Graphs are not replayed before. A failure is the
-// same on every rank, and the end of the group.
+// what the captured calls registered. Collective. Graphs are not replayed before. Peers may read inputs and
+// write outputs of captured calls where they are: both stay allocated until no rank replays its graph any
+// more. A failure is the same on every rank, and the end of the group.
 //
 // Safety: `group` is a group that was not freed.
 enum crossover_status crossover_commit(const struct crossover_group *group);

@@ -71,8 +71,9 @@ pub unsafe extern "C" fn crossover_prepare(
 }
 
 /// Ends a capture, or several, on every rank: compares what ranks have captured, and lets backends exchange
-/// what the captured calls registered. Collective. Graphs are not replayed before. A failure is the
-/// same on every rank, and the end of the group.
+/// what the captured calls registered. Collective. Graphs are not replayed before. Peers may read inputs and
+/// write outputs of captured calls where they are: both stay allocated until no rank replays its graph any
+/// more. A failure is the same on every rank, and the end of the group.
 ///
 /// # Safety
 ///

@@ -12,11 +12,17 @@ use crate::groups::{Plan, forcing};
 /// and the number of the call.
 pub fn algorithms_by_turns(stand: &Stand, targets: &[(Target, u64)]) {
     let mut rules = forcing(targets[0].0.name).rules().to_vec();
-    rules[0].chain = targets.iter().map(|(target, high)| candidate(stand, target, *high)).collect();
+    // The last of an op takes what is above too: counts are rounded up to the number of ranks.
+    let is_last = |nth: usize| {
+        targets[nth + 1..].iter().all(|(later, _)| later.ops()[0] != targets[nth].0.ops()[0])
+    };
+    rules[0].chain = (targets.iter().enumerate())
+        .map(|(nth, (target, high))| candidate(stand, target, (!is_last(nth)).then_some(*high)))
+        .collect();
     let mut plan = Plan::forcing(targets[0].0.name);
     plan.policy = Policy::new(ANYTHING, rules);
     let plan = stand.settle(plan);
-    for world in stand.worlds(&[2, 3, 4]) {
+    for world in stand.worlds(&[2, 3, 4, 8]) {
         stand.run(world, &plan, |rank| {
             let mut shape = Rng::new(11, 0);
             for seed in 0..stand.scale(150, 1500) {
@@ -43,12 +49,12 @@ pub fn algorithms_by_turns(stand: &Stand, targets: &[(Target, u64)]) {
     }
 }
 
-fn candidate(stand: &Stand, target: &Target, high: u64) -> Candidate {
+fn candidate(stand: &Stand, target: &Target, high: Option<u64>) -> Candidate {
     let (backend, algorithm) = target.name.split_once('/').unwrap_or((target.name, ""));
     Candidate {
         backend: backend.to_owned(),
         algorithm: Some(algorithm.to_owned()),
-        bytes: ByteRange { low: 0, high: Some(high) },
+        bytes: ByteRange { low: 0, high },
         basis: Basis::Input,
         optional: false,
         params: stand.params(target),

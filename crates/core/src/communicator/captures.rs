@@ -104,7 +104,8 @@ impl Communicator {
 
     /// Ends a capture, or several: compares what ranks have captured since the last time, then lets
     /// every backend exchange what the captured calls have registered. Collective, over the channel
-    /// that the group keeps. Graphs are not replayed before.
+    /// that the group keeps. Graphs are not replayed before. Peers may read inputs and write outputs of
+    /// captured calls where they are: both stay allocated until no rank replays its graph any more.
     ///
     /// # Errors
     ///
