@@ -24,6 +24,14 @@ match = { op = "all_reduce" }
 chain = [{ use = "host/one_shot", bytes = "..=1KiB" }, { use = "host/two_shot" }]
 "#;
 
+/// Measured where nobody is.
+const FOREIGN: &str = r#"schema = 1
+[rule.plain]
+match = { op = "all_reduce" }
+chain = [{ use = "host/one_shot", bytes = "..=1KiB" }, { use = "host/two_shot" }]
+evidence = { kind = "measured", device = "another machine", world = 2, date = "2026-11-30", raw = "nowhere" }
+"#;
+
 /// Forms a group of two ranks with these policies, each rank strict or not: what came of it, and
 /// with which code a program would end.
 fn form(policies: [&str; 2], strict: [&str; 2], on_divergence: &str) -> Vec<(String, u8)> {
@@ -61,6 +69,8 @@ fn what_lint_finds_is_an_error_where_a_rank_is_strict() {
     let formed = vec![("2".to_owned(), 0); 2];
     assert_eq!(form([FLAPPING; 2], ["0"; 2], "error"), formed);
     assert_eq!(form([PLAIN; 2], ["1"; 2], "error"), formed);
+    // Whoever measured it, it is no mistake.
+    assert_eq!(form([FOREIGN; 2], ["1"; 2], "error"), formed);
     let refused = form([FLAPPING; 2], ["1"; 2], "error");
     for (rank, (told, code)) in refused.iter().enumerate() {
         assert_eq!(*code, 2);

@@ -47,7 +47,7 @@ pub struct Settings {
     pub enabled: Option<Stated<String>>,
     /// `determinism` and `accept`: what is demanded of results, and accepted in them.
     pub contract: Contract,
-    /// `strict`: a warning about a policy is an error.
+    /// `strict`: a warning about a policy is an error, but for where its numbers were measured.
     pub strict: bool,
     /// `explain`: ops whose decisions are logged, with commas between, or `all`.
     pub explain: Ops,
