@@ -118,7 +118,7 @@ impl Enqueue<'_> {
                 }
                 (Mode::Graph, Reduction::TwoShotPull) => {
                     let mut rows = self.group.rows();
-                    // Elsewhere peers may write within a kernel to uncached memory alone.
+                    // On AMD peers may write within a kernel to uncached memory alone.
                     let must_stage = own.device.driver().vendor() == Vendor::Hip;
                     (rows.take(input, bytes, false), rows.take(output, bytes, must_stage))
                 }
