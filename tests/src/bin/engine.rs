@@ -1,5 +1,5 @@
-//! An engine that goes wrong as it is told. What has ended it is its last line on stderr, and
-//! design's exit code.
+//! An engine that goes wrong as it is told. What has ended it is its own last line on stderr, which
+//! starts with `engine: `, and design's exit code.
 //!
 //! `engine [--steps N] [--graphs] [--double] [--jitter MS] [--wire VERSION] [--fault FAULT]...`, with
 //! faults as `rank=1,step=6,at=logits,skip`: prints `ready` once its groups are formed.

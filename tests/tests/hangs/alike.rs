@@ -16,7 +16,7 @@ fn alike(ended: &Ended, code: i32, words: &str, except: &[u32]) {
     ended.codes(code, except).say(&[words], except);
     let is_left = |rank: &usize| !except.contains(&(*rank as u32));
     let ends = ended.ends.iter().enumerate().filter(|(rank, _)| is_left(rank));
-    let mut lines: Vec<&str> = ends.filter_map(|(_, end)| end.stderr.lines().last()).collect();
+    let mut lines: Vec<&str> = ends.map(|(_, end)| end.last()).collect();
     lines.dedup();
     assert_eq!(lines.len(), 1, "{ended:#?}");
 }

@@ -15,6 +15,16 @@ pub(crate) struct End {
     pub(crate) stderr: String,
 }
 
+impl End {
+    /// The engine's own last line; what its watchdog logs may come behind it. Of a process that said nothing
+    /// of its end, the last of all.
+    pub(crate) fn last(&self) -> &str {
+        let mut lines = self.stderr.lines();
+        let engines = lines.clone().rfind(|line| line.starts_with("engine: "));
+        engines.or_else(|| lines.next_back()).unwrap_or_default()
+    }
+}
+
 /// How a job ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -63,7 +73,7 @@ impl Ended {
     #[track_caller]
     pub(crate) fn say(&self, words: &[&str], except: &[u32]) -> &Ended {
         for (rank, end) in (0..).zip(&self.ends) {
-            let last = end.stderr.lines().last().unwrap_or_default();
+            let last = end.last();
             let misses = words.iter().find(|word| !last.contains(**word));
             if !except.contains(&rank)
                 && let Some(missed) = misses
