@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use crossover_core::backend::EnqueueError;
 
 use crate::header::Header;
-use crate::layout::Layout;
 use crate::mismatch;
 use crate::protocol::{Met, Step, Steps};
+use crate::ring::Ring;
 use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::team::Team;
@@ -23,23 +23,36 @@ pub(crate) struct Exchange<'a> {
     habits: &'a Habits,
     header: &'a Header,
     tag: u32,
+    /// Where data go round; `None` if they go through the slots by parity.
+    ring: Option<&'a mut Ring>,
+    /// Most bytes that one step can carry from each rank.
+    room: usize,
     /// Rendezvous so far.
     met: u32,
 }
 
 /// A step whose slot is published.
 #[derive(Clone, Copy)]
-pub(crate) struct Given(Step);
+pub(crate) struct Given(Step, Slots);
 
 impl<'a> Exchange<'a> {
-    /// A call, and the session's team.
+    /// A call, and the session's team. With `room` for a step, its data go round the ring, if they
+    /// find place there.
     // Inlined, so that it is made where it stays: copying what was just written costs more than a
     // tiny call's data.
     #[inline(always)]
-    pub(crate) fn new(session: &'a mut HostSession, header: &'a Header) -> (Self, &'a mut Team) {
-        let HostSession { segment, liveness, steps, habits, team } = session;
+    pub(crate) fn new(
+        session: &'a mut HostSession,
+        header: &'a Header,
+        room: Option<usize>,
+    ) -> (Self, &'a mut Team) {
+        let HostSession { segment, liveness, steps, ring, habits, team } = session;
+        let chunk = segment.layout().chunk;
+        let room = room.map(|room| room.min(chunk)).filter(|room| ring.takes(*room));
+        let (ring, room) = (room.map(|_| ring), room.unwrap_or(chunk));
+        let tag = header.tag();
         let exchange =
-            Exchange { segment, liveness, steps, habits, tag: header.tag(), header, met: 0 };
+            Exchange { segment, liveness, steps, habits, header, tag, ring, room, met: 0 };
         (exchange, team)
     }
 
@@ -50,7 +63,7 @@ impl<'a> Exchange<'a> {
 
     #[inline]
     pub(crate) fn world(&self) -> u32 {
-        self.layout().world
+        self.segment.layout().world
     }
 
     /// The ranks but this one, beginning with the next: so that not all read the same rank at once.
@@ -63,7 +76,7 @@ impl<'a> Exchange<'a> {
     /// Most bytes that one step can carry from each rank.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        self.layout().chunk
+        self.room
     }
 
     /// Bytes of each of `world` equal regions of a slot.
@@ -79,10 +92,11 @@ impl<'a> Exchange<'a> {
         let (segment, rank) = (self.segment, self.habits.rank);
         let step = self.steps.begin(self.tag);
         let parity = step.parity();
+        let slots = Slots { parity, around: self.ring.as_mut().map(|ring| ring.next(self.room)) };
         if self.met == 0 {
             self.header.write(segment, rank, parity);
         }
-        fill(segment.data(rank, parity));
+        fill(slots.of(segment, rank));
         // Nothing comes between the stores to the head: a peer that polls it would take the line
         // away in the middle, and getting it back takes a trip.
         if self.met == 0 {
@@ -90,7 +104,7 @@ impl<'a> Exchange<'a> {
             segment.seq(rank, parity).store(self.header.seq(), Relaxed);
         }
         self.steps.publish(step, segment);
-        Given(step)
+        Given(step, slots)
     }
 
     /// Waits for every peer. Afterwards every rank's slot of this step can be read until the
@@ -101,7 +115,7 @@ impl<'a> Exchange<'a> {
     /// A peer is lost or late, the group was aborted, or, in the first step, ranks turn out to
     /// have made different calls.
     #[inline]
-    pub(crate) fn wait(&mut self, Given(step): Given) -> Result<Slots, EnqueueError> {
+    pub(crate) fn wait(&mut self, Given(step, slots): Given) -> Result<Slots, EnqueueError> {
         self.met += 1;
         let (header, met) = (self.header, self.met);
         let place = || mismatch::place(header, met);
@@ -110,7 +124,7 @@ impl<'a> Exchange<'a> {
         if met == Met::Unlike || (self.met == 1 && !self.is_same_call(step)) {
             return Err(mismatch::found(self.segment, self.header, self.met, step.parity()));
         }
-        Ok(Slots { parity: step.parity() })
+        Ok(slots)
     }
 
     /// Gives and waits.
@@ -127,11 +141,7 @@ impl<'a> Exchange<'a> {
     /// The data of a rank's slot.
     #[inline]
     pub(crate) fn slot(&self, slots: Slots, rank: u32) -> *const u8 {
-        self.segment.data(rank, slots.parity)
-    }
-
-    fn layout(&self) -> Layout {
-        self.segment.layout()
+        slots.of(self.segment, rank)
     }
 
     /// Tags are alike; what they leave out?
@@ -148,8 +158,20 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The slots that a step filled.
+/// Where a step's data are: every rank's at the same place of its slots, or of its ring.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots {
     parity: usize,
+    around: Option<usize>,
+}
+
+impl Slots {
+    #[inline]
+    fn of(self, segment: &Segment, rank: u32) -> *mut u8 {
+        match self.around {
+            None => segment.data(rank, self.parity),
+            // SAFETY: a step's room is inside the ring.
+            Some(at) => unsafe { segment.ring(rank).add(at) },
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! 256    verdict          the encoded verdict
 //! 2048   status lines     per rank 128 B: closed word, mark of set-up, bell
 //! 4096   slots            per rank two, by step parity: head (64 B), the chunk, record (64 B)
+//! then   rings            per rank one: data of middling calls, at a new place each time
 //! ```
 //!
 //! Every line and slot has one writer, the verdict its first; but for the bells, which whoever waits
@@ -27,7 +28,7 @@ use crate::wait::SharedBell;
 pub(crate) const MAX_WORLD: u32 = 16;
 
 /// Changes whenever anything on this page does.
-pub(crate) const VERSION: u64 = 4;
+pub(crate) const VERSION: u64 = 5;
 
 /// The words of a slot's head, in bytes from the slot's data: the arrival word, the call's number,
 /// and the first of [`INLINE`] bytes.
@@ -55,18 +56,20 @@ const _: () = assert!(VERDICT + Verdict::BYTES <= STATUS);
 const _: () = assert!(16 + size_of::<SharedBell>() <= STATUS_LINE);
 const _: () = assert!(STATUS + MAX_WORLD as usize * STATUS_LINE <= SLOTS);
 
-/// The number of ranks and the bytes of a chunk: all that the layout depends on.
+/// The number of ranks, the bytes of a chunk and of a ring: all that the layout depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) world: u32,
     /// Bytes of one slot's data; a multiple of 64.
     pub(crate) chunk: usize,
+    /// Bytes of one rank's ring; a multiple of 64, and 0 where there is none.
+    pub(crate) ring: usize,
 }
 
 impl Layout {
     /// Bytes of the whole segment.
     pub(crate) fn bytes(self) -> usize {
-        SLOTS + SPREAD.next_multiple_of(PAGE) + 2 * self.world as usize * self.stride()
+        self.rings() + self.world as usize * self.ring_stride() + SPREAD.next_multiple_of(PAGE)
     }
 
     /// Rank `rank`'s closed word.
@@ -96,8 +99,27 @@ impl Layout {
             - (LINE + 2 * LINE * rank)
     }
 
+    /// Rank `rank`'s ring: `ring` bytes.
+    pub(crate) fn ring(self, rank: u32) -> usize {
+        self.checked(rank);
+        let rank = rank as usize;
+        self.rings() + SPREAD.next_multiple_of(PAGE) + rank * self.ring_stride()
+            - (LINE + 2 * LINE * rank)
+    }
+
+    fn rings(self) -> usize {
+        SLOTS + SPREAD.next_multiple_of(PAGE) + 2 * self.world as usize * self.stride()
+    }
+
     fn stride(self) -> usize {
         (HEAD + self.chunk + RECORD + SPREAD).next_multiple_of(PAGE)
+    }
+
+    fn ring_stride(self) -> usize {
+        match self.ring {
+            0 => 0,
+            ring => (ring + SPREAD).next_multiple_of(PAGE),
+        }
     }
 
     fn checked(self, rank: u32) {
@@ -112,14 +134,19 @@ mod tests {
     #[test]
     fn nothing_overlaps_and_everything_is_inside() {
         for world in 1..=MAX_WORLD {
-            for chunk in [1024, 4096, 4160, 262_144] {
-                let layout = Layout { world, chunk };
+            for (chunk, ring) in [(1024, 0), (4096, 3072), (4160, 1 << 20), (262_144, 2 << 20)] {
+                let layout = Layout { world, chunk, ring };
                 let mut next = layout.closed(world - 1) + STATUS_LINE;
                 for (rank, parity) in (0..world).flat_map(|rank| [(rank, 0), (rank, 1)]) {
                     let head = layout.data(rank, parity) - HEAD;
                     assert!(head >= next, "{world} {chunk} {rank} {parity}");
                     assert!(head.is_multiple_of(2 * LINE));
                     next = head + HEAD + chunk + RECORD;
+                }
+                for rank in (0..world).filter(|_| ring > 0) {
+                    assert!(layout.ring(rank) >= next, "{world} {chunk} {ring} {rank}");
+                    assert!(layout.ring(rank).is_multiple_of(64));
+                    next = layout.ring(rank) + ring;
                 }
                 assert!(next <= layout.bytes());
             }

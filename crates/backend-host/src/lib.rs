@@ -12,6 +12,7 @@
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
 //! model checkers run the very same code; `wait` is how long a rank is patient, `verdict`
 //! how a wait ends when it cannot end well; `segment` and `layout` are the memory;
+//! `ring` says where in it a middling call puts its data;
 //! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, `memory`
 //! the copies, `mover` who does them and how, [`team`] the threads of a rank. `small` is the way of
 //! a small call, which needs none of that.
@@ -26,6 +27,7 @@ pub mod mismatch;
 mod mover;
 pub mod protocol;
 pub mod reduce;
+mod ring;
 mod segment;
 mod session;
 mod settings;

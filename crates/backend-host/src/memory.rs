@@ -50,43 +50,54 @@ pub(crate) unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes past the caches, for data that nobody nearby reads soon. Whatever is
-/// written is in order before any later store.
-///
-/// # Safety
-///
-/// As for [`copy`].
-pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; the machine has its best instruction set.
-    unsafe {
-        match Isa::best() {
-            Isa::Portable => stream_by::<Portable>(from, to, len),
+/// A function that runs another one with the machine's best vectors.
+macro_rules! by_best_vectors {
+    ($(#[$doc:meta])* $name:ident = $by:ident($($arg:ident: $type:ty),*)) => {
+        $(#[$doc])*
+        pub(crate) unsafe fn $name($($arg: $type),*) {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => stream_avx2(from, to, len),
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2($($arg: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $by::<Avx2>($($arg),*) };
+            }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Bf16 => stream_avx512(from, to, len),
+            #[target_feature(enable = "avx512f")]
+            unsafe fn avx512($($arg: $type),*) {
+                // SAFETY: the caller's promise.
+                unsafe { $by::<Avx512>($($arg),*) };
+            }
+            // SAFETY: the caller's promise; the machine has its best instruction set.
+            unsafe {
+                match Isa::best() {
+                    Isa::Portable => $by::<Portable>($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => avx2($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 | Isa::Avx512Bf16 => avx512($($arg),*),
+                }
+            }
         }
-    }
+    };
 }
 
-/// # Safety
-///
-/// As for [`stream`], with AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn stream_avx2(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { stream_by::<Avx2>(from, to, len) };
+by_best_vectors! {
+    /// Copies `len` bytes past the caches, for data that nobody nearby reads soon. Whatever is
+    /// written is in order before any later store.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copy`].
+    stream = stream_by(from: *const u8, to: *mut u8, len: usize)
 }
 
-/// # Safety
-///
-/// As for [`stream`], with AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn stream_avx512(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { stream_by::<Avx512>(from, to, len) };
+by_best_vectors! {
+    /// Copies `len` bytes to two places, reading them once.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copy`], to both, which do not overlap.
+    copy_twice = copy_twice_by(from: *const u8, to: *mut u8, also: *mut u8, len: usize)
 }
 
 /// # Safety
@@ -107,6 +118,28 @@ unsafe fn stream_by<V: Vector>(from: *const u8, to: *mut u8, len: usize) {
     V::fence();
 }
 
+/// # Safety
+///
+/// As for [`copy_twice`]; the machine has the vectors.
+#[inline(always)]
+unsafe fn copy_twice_by<V: Vector>(from: *const u8, to: *mut u8, also: *mut u8, len: usize) {
+    let mut at = 0;
+    // SAFETY: the pieces follow one another.
+    unsafe {
+        // By pairs, so that two loads are under way.
+        while len - at >= 2 * V::LEN {
+            let pair = [V::load(from.add(at)), V::load(from.add(at + V::LEN))];
+            for place in [to, also] {
+                pair[0].store(place.add(at));
+                pair[1].store(place.add(at + V::LEN));
+            }
+            at += 2 * V::LEN;
+        }
+        copy(from.add(at), to.add(at), len - at);
+        copy(from.add(at), also.add(at), len - at);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +153,26 @@ mod tests {
             unsafe { copy_small(data[3..].as_ptr(), out[5..].as_mut_ptr(), len) };
             assert_eq!(out[5..5 + len], data[3..3 + len]);
             assert!(out[..5].iter().chain(&out[5 + len..]).all(|byte| *byte == 0xee), "{len}");
+        }
+    }
+
+    #[test]
+    fn copies_any_length_twice() {
+        let data: Vec<u8> = (0..1200).map(|at| (at * 7 % 251) as u8).collect();
+        for len in (0..300).chain([511, 512, 513, 1100]) {
+            for (from, to, also) in [(0, 0, 0), (1, 0, 5), (0, 1, 64), (3, 61, 9)] {
+                let mut outs = [vec![0xee; 1200], vec![0xee; 1200]];
+                let [one, other] = &mut outs;
+                // SAFETY: inside all three.
+                unsafe {
+                    let (one, other) = (one[to..].as_mut_ptr(), other[also..].as_mut_ptr());
+                    copy_twice(data[from..].as_ptr(), one, other, len);
+                }
+                for (out, to) in outs.iter().zip([to, also]) {
+                    assert_eq!(out[to..][..len], data[from..][..len]);
+                    assert!(out[..to].iter().chain(&out[to + len..]).all(|byte| *byte == 0xee));
+                }
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! How a call's bytes are moved: by one thread or the rank's team, through the caches or past them.
 //! Nothing here shows in a result.
 
+use std::ops::Range;
+
 use crossover_core::backend::{Param, Values};
 use crossover_core::call::{CallBuffers, CallSig, Op};
 
-use crate::memory::{copy, stream};
+use crate::memory::{copy, copy_twice, stream};
 use crate::reduce::{Sources, Target, reduce};
 use crate::team::{Team, cut};
 
@@ -13,6 +15,10 @@ use crate::team::{Team, cut};
 pub(crate) struct Ways {
     /// Results may be written past the caches.
     pub(crate) streams: bool,
+    /// What is given goes round the ring.
+    pub(crate) circles: bool,
+    /// What a rank gives and keeps is read once for both.
+    twice: bool,
     /// The least bytes that are worth a thread.
     split: usize,
 }
@@ -21,7 +27,7 @@ impl Ways {
     /// From the values of [`PARAMS`].
     #[inline(always)]
     pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
-        let &[stream, split] = params else {
+        let &[stream, split, ring, twice] = params else {
             unreachable!("a session receives a value for each param")
         };
         let results = match call.op {
@@ -30,7 +36,8 @@ impl Ways {
             _ => call.bytes(),
         };
         let split = usize::try_from(split).unwrap_or(usize::MAX);
-        Ways { streams: results >= stream, split }
+        let bytes = call.bytes();
+        Ways { streams: results >= stream, circles: bytes <= ring, twice: bytes >= twice, split }
     }
 }
 
@@ -44,6 +51,15 @@ pub(crate) const PARAMS: &[Param] = &[
         values: Values::Bytes { min: 64, max: NO_LIMIT },
         default: 64 * 1024, // size: less is moved in the time of a few hand-overs
     },
+    // Up to how many bytes of input a call's data go round the ring.
+    Param {
+        name: "ring",
+        values: Values::Bytes { min: 0, max: NO_LIMIT },
+        default: 64 * 1024, // size: pays on every machine that was measured
+    },
+    // From how many bytes of input on an all-gather copies them to the slot and to the output at once:
+    // they are read once, and peers see them later.
+    Param { name: "twice", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
 ];
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -54,6 +70,8 @@ pub(crate) struct Mover<'a> {
     split: usize,
     /// Results are written past the caches.
     stream: bool,
+    /// What a rank gives and keeps is read once for both.
+    twice: bool,
 }
 
 impl<'a> Mover<'a> {
@@ -68,7 +86,8 @@ impl<'a> Mover<'a> {
         let from = buffers.input as usize;
         let inputs = from..from.saturating_add(call.bytes() as usize);
         let in_place = call.op != Op::AllGather && inputs.contains(&(buffers.output as usize));
-        Mover { team, split: ways.split, stream: ways.streams && !in_place }
+        let stream = ways.streams && !in_place;
+        Mover { team, split: ways.split, stream, twice: ways.twice && !stream }
     }
 
     /// Copies into the own slot, for peers to read soon.
@@ -80,6 +99,34 @@ impl<'a> Mover<'a> {
     pub(crate) unsafe fn fill(&mut self, from: *const u8, slot: *mut u8, len: usize) {
         // SAFETY: the caller's.
         unsafe { self.copy(from, slot, len, false) };
+    }
+
+    /// Copies into the own slot and to the own part of the result at once, if that pays and is not
+    /// in place; else into the slot alone. Says if the result has been written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Mover::fill`] and [`Mover::keep`].
+    #[inline]
+    pub(crate) unsafe fn fill_and_keep(
+        &mut self,
+        from: *const u8,
+        slot: *mut u8,
+        to: *mut u8,
+        len: usize,
+    ) -> bool {
+        let also = (self.twice && from != to.cast_const()).then_some(to);
+        self.in_parts(len, (from, slot, also), |&(from, slot, also), part| {
+            let (at, len) = (part.start, part.len());
+            // SAFETY: the caller's promise, of a part.
+            unsafe {
+                match also {
+                    Some(to) => copy_twice(from.add(at), slot.add(at), to.add(at), len),
+                    None => copy(from.add(at), slot.add(at), len),
+                }
+            }
+        });
+        also.is_some()
     }
 
     /// Copies a result from a slot.
@@ -122,44 +169,39 @@ impl<'a> Mover<'a> {
     ) {
         let (dtype, op, stream) = (call.dtype, call.reduce_op, self.stream);
         let target = Target { to, also, stream };
-        let parts = self.parts(len);
-        if parts == 1 {
-            // SAFETY: the caller's.
-            unsafe { reduce(dtype, op, sources, &target, len) };
-            return;
-        }
-        let shared = Shared((sources, target));
-        self.team.run(parts, &|part| {
-            let (sources, target) = shared.get();
-            let range = cut(len, part, parts);
+        self.in_parts(len, (sources, target), |(sources, target), part| {
             // SAFETY: the caller's promise, of a part: whole elements, since no element is longer
             // than a cache line or divides it unevenly.
             unsafe {
-                let sources = sources.after(range.start);
-                let target = target.after(range.start);
-                reduce(dtype, op, &sources, &target, range.len());
+                let sources = sources.after(part.start);
+                let target = target.after(part.start);
+                reduce(dtype, op, &sources, &target, part.len());
             }
         });
     }
 
     #[inline]
     unsafe fn copy(&mut self, from: *const u8, to: *mut u8, len: usize, past: bool) {
-        let parts = self.parts(len);
-        if parts == 1 {
-            // SAFETY: the caller's.
-            unsafe { if past { stream(from, to, len) } else { copy(from, to, len) } };
-            return;
-        }
-        let shared = Shared((from, to));
-        self.team.run(parts, &|part| {
-            let &(from, to) = shared.get();
-            let range = cut(len, part, parts);
+        self.in_parts(len, (from, to), |&(from, to), part| {
             // SAFETY: the caller's promise, of a part.
             unsafe {
-                let (from, to) = (from.add(range.start), to.add(range.start));
-                if past { stream(from, to, range.len()) } else { copy(from, to, range.len()) }
+                let (from, to) = (from.add(part.start), to.add(part.start));
+                if past { stream(from, to, part.len()) } else { copy(from, to, part.len()) }
             }
         });
+    }
+
+    /// Does `work`, with the pointers that it shares, on all of `len` bytes, or on parts of them by the
+    /// rank's threads.
+    #[inline]
+    fn in_parts<T>(&mut self, len: usize, shared: T, work: impl Fn(&T, Range<usize>) + Sync) {
+        match self.parts(len) {
+            1 => work(&shared, 0..len),
+            parts => {
+                let shared = Shared(shared);
+                self.team.run(parts, &|part| work(shared.get(), cut(len, part, parts)));
+            }
+        }
     }
 
     /// How many threads so many bytes are worth.

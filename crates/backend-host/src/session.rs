@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 
 use crossover_core::backend::{Abort, EnqueueError, Session};
-use crossover_core::call::{CallBuffers, CallSig};
+use crossover_core::call::{CallBuffers, CallSig, Split};
 use crossover_core::verdict::Verdict;
 
 use crate::collective;
@@ -12,6 +12,7 @@ use crate::exchange::Exchange;
 use crate::header::Header;
 use crate::mover::{Mover, Ways};
 use crate::protocol::Steps;
+use crate::ring::Ring;
 use crate::segment::Segment;
 use crate::small;
 use crate::team::Team;
@@ -25,6 +26,7 @@ pub(crate) struct HostSession {
     pub(crate) segment: Arc<Segment>,
     pub(crate) liveness: Liveness,
     pub(crate) steps: Steps,
+    pub(crate) ring: Ring,
     pub(crate) habits: Habits,
     pub(crate) team: Team,
 }
@@ -64,7 +66,7 @@ impl Session for HostSession {
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
         let met = self.check(seq).and_then(|()| {
             let header = Header::of_close(seq);
-            let (mut exchange, _) = Exchange::new(self, &header);
+            let (mut exchange, _) = Exchange::new(self, &header, None);
             exchange.meet(|_| ()).map(|_| ())
         });
         let met = met.map_err(|e| self.settle(e));
@@ -91,7 +93,10 @@ impl HostSession {
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        let (mut exchange, team) = Exchange::new(self, header);
+        let around = ways.circles && matches!(call.split, Split::Even);
+        let world = self.segment.layout().world;
+        let room = around.then(|| collective::room(algorithm, call, world));
+        let (mut exchange, team) = Exchange::new(self, header, room);
         let mut mover = Mover::new(team, ways, call, buffers);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }

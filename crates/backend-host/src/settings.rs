@@ -1,4 +1,5 @@
-//! What an operator can set for this backend: `host.chunk`, `host.shm_dir` and `host.threads`.
+//! What an operator can set for this backend: `host.chunk`, `host.ring`, `host.shm_dir` and
+//! `host.threads`.
 
 use std::path::PathBuf;
 
@@ -13,6 +14,13 @@ const LEAST_CHUNK: u64 = 64 * MAX_WORLD as u64;
 const MOST_CHUNK: u64 = 64 * MIB;
 /// The slots that a core writes and reads in one step stay in its second-level cache.
 const DEFAULT_CHUNK: u64 = 256 * KIB;
+/// Twice the second-level cache of the processors that gain most, AMD's; the gain is as great with
+/// once that of Intel's.
+const DEFAULT_RING: u64 = 2 * MIB;
+/// All ranks' rings together, unless an operator wants more: groups are many, and a container's
+/// shared memory is 64 MiB.
+const DEFAULT_RINGS: u64 = 8 * MIB;
+const MOST_RING: u64 = 64 * MIB;
 const MOST_THREADS: usize = 64;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -39,6 +47,26 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
             MOST_CHUNK / MIB
         ))),
     }
+}
+
+/// `host.ring`, if it is set: bytes of a rank's ring, a multiple of 64; 0 for none.
+pub(crate) fn ring(settings: &BackendSettings) -> Result<Option<u64>, StepError> {
+    let Some(text) = settings.get("host.ring") else {
+        return Ok(None);
+    };
+    match setting_bytes(text) {
+        Some(n) if n <= MOST_RING && n % 64 == 0 => Ok(Some(n)),
+        _ => Err(StepError::new(format!(
+            "setting host.ring is `{text}`: it must be a multiple of 64 B up to {}MiB, such as \
+             `2MiB`, or `0B` for none",
+            MOST_RING / MIB
+        ))),
+    }
+}
+
+/// Bytes of a rank's ring where nothing is set.
+pub(crate) fn usual_ring(world: u32) -> u64 {
+    DEFAULT_RING.min(DEFAULT_RINGS / u64::from(world) / 64 * 64)
 }
 
 /// `host.shm_dir`: a directory, or `memfd`.
@@ -70,7 +98,26 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
 mod tests {
     use crossover_core::settings::BackendSettings;
 
-    use super::threads;
+    use super::{MIB, ring, threads, usual_ring};
+
+    #[test]
+    fn rings_take_eight_megabytes_unless_more_is_asked_for() {
+        let asked = |text: &str| {
+            let mut settings = BackendSettings::default();
+            settings.values.insert("host.ring".to_owned(), text.to_owned());
+            ring(&settings).map_err(|e| e.0)
+        };
+        for (world, most) in [(2, 2 * MIB), (4, 2 * MIB), (8, MIB), (16, MIB / 2)] {
+            assert_eq!(usual_ring(world), most, "{world}");
+        }
+        assert!((1..=16).all(|world| usual_ring(world) % 64 == 0));
+        assert_eq!(ring(&BackendSettings::default()).ok(), Some(None));
+        assert_eq!((asked("0B"), asked("4MiB")), (Ok(Some(0)), Ok(Some(4 * MIB))));
+        for wrong in ["65MiB", "63B", "2M", "-64B", ""] {
+            let error = asked(wrong).unwrap_err();
+            assert!(error.contains(&format!("host.ring is `{wrong}`")), "{error}");
+        }
+    }
 
     #[test]
     fn threads_are_from_1_to_64() {

@@ -13,6 +13,7 @@ use crossover_core::facts::GroupFacts;
 
 use crate::layout::Layout;
 use crate::protocol::Steps;
+use crate::ring::Ring;
 use crate::segment::{Segment, Token, create};
 use crate::session::HostSession;
 use crate::settings;
@@ -38,15 +39,20 @@ impl Backend for Host {
 pub(crate) fn open<'g>(
     setup: &mut Setup<'g>,
 ) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
+    let world = setup.world();
     let asked = setup.read("read host.chunk", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
+    let ring = setup.read("read host.ring", settings::ring)?;
+    let ring = ring.map(move |asked| asked.unwrap_or_else(|| settings::usual_ring(world)));
+    let ring = setup.min("agree on host.ring", ring)?;
     let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
 
     let fenced = setup.all("register for memory barriers", Local::new(register()))?;
 
-    let layout = Layout { world: setup.world(), chunk: *chunk.get() as usize };
+    let (chunk_bytes, ring_bytes) = (*chunk.get() as usize, *ring.get() as usize);
+    let layout = Layout { world, chunk: chunk_bytes, ring: ring_bytes };
     let token = Token { nonce: nonces.get()[0], layout };
     let made =
         setup.step("create the shared segment", nothing(), move |here, ()| make(here, token))?;
@@ -71,11 +77,12 @@ pub(crate) fn open<'g>(
     let session = proven.zip(team).zip(setup.rank()).map(move |((proven, team), rank)| {
         let (segment, liveness, deadline) = proven;
         if rank == 0 {
-            let (bytes, chunk) = (layout.bytes(), layout.chunk);
+            let (bytes, chunk, ring) = (layout.bytes(), layout.chunk, layout.ring);
             tracing::debug!(
                 target: "crossover::host",
                 bytes,
                 chunk,
+                ring,
                 processors,
                 fenced,
                 "segment ready"
@@ -85,6 +92,7 @@ pub(crate) fn open<'g>(
             segment: Arc::new(segment),
             liveness,
             steps: Steps::new(rank, layout.world),
+            ring: Ring::new(layout.ring),
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
             team,
         }

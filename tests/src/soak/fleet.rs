@@ -104,7 +104,8 @@ impl Fleet {
         if wrong.is_empty() { Ok(()) } else { Err(format!("{}\n{self:?}", wrong.join("\n"))) }
     }
 
-    /// Chunks so small that most calls take several windows, or as they come.
+    /// Chunks so small that most calls take several windows, and the shortest ring for them, or as they
+    /// come.
     fn plan(&self, group: usize) -> Plan {
         let mut plan = Plan::forcing(self.groups[group].1);
         if group + 1 == self.groups.len() {
@@ -112,7 +113,10 @@ impl Fleet {
             plan.policy = with_params(&plan.policy, &params);
             plan = plan.set("host.threads", "2");
         }
-        if group.is_multiple_of(2) { plan } else { plan.set("host.chunk", "4KiB") }
+        match group.is_multiple_of(2) {
+            true => plan,
+            false => plan.set("host.chunk", "4KiB").set("host.ring", "12KiB"),
+        }
     }
 
     fn walk(&self, member: usize, comms: &[Option<Communicator>]) -> Result<(), String> {

@@ -22,17 +22,20 @@ pub(crate) unsafe fn run(
     let mine = parts.range(exchange.rank());
     for start in windows(parts.longest(), width) {
         let piece_of_mine = piece(0..mine.len(), start, width);
-        // SAFETY: inside this rank's part.
-        let input = unsafe { buffers.input.add(piece_of_mine.start) };
+        // SAFETY: inside this rank's part, of the input and of the output.
+        let (input, to) = unsafe {
+            let at = piece_of_mine.start;
+            (buffers.input.add(at), buffers.output.add(mine.start + at))
+        };
+        let mut kept = false;
         let given = exchange.give(|own| {
-            // SAFETY: inside the input, and a slot that no one else touches now.
-            unsafe { mover.fill(input, own, piece_of_mine.len()) };
+            // SAFETY: inside the input and the output, which may be the same memory, and a slot that
+            // no one else touches now.
+            kept = unsafe { mover.fill_and_keep(input, own, to, piece_of_mine.len()) };
         });
-        // SAFETY: the own part of input and output, which may be the same memory. While the peers
-        // are on their way.
-        unsafe {
-            let to = buffers.output.add(mine.start + piece_of_mine.start);
-            mover.keep(input, to, piece_of_mine.len());
+        if !kept {
+            // SAFETY: as above. While the peers are on their way.
+            unsafe { mover.keep(input, to, piece_of_mine.len()) };
         }
         let slots = exchange.wait(given)?;
         for peer in exchange.peers() {

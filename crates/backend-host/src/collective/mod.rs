@@ -20,6 +20,18 @@ use crate::eligibility::TWO_SHOT;
 use crate::exchange::Exchange;
 use crate::mover::Mover;
 
+/// Bytes of a slot that let a call of even parts run in one window: a multiple of 64.
+pub(crate) fn room(algorithm: usize, call: &CallSig<'_>, world: u32) -> usize {
+    let lines = (call.bytes() as usize).div_ceil(64);
+    let share = lines.div_ceil(world as usize);
+    let needed = match (call.op, algorithm) {
+        (Op::AllReduce, TWO_SHOT) => lines + share, // see `all_reduce::two_shot`: input and results
+        (Op::ReduceScatter | Op::AllToAll, _) => world as usize * share,
+        _ => lines,
+    };
+    needed * 64
+}
+
 /// Runs a call.
 ///
 /// # Safety

@@ -23,6 +23,9 @@
 //! as long as every rank takes the same number of steps, which the comparison in the first step
 //! of each call sees to.
 //!
+//! Nor does it mention where a slot lies: data may be put anywhere that the step before has not put
+//! its own. So some go round a ring, in which a place is used again later than that.
+//!
 //! # What a word holds
 //!
 //! The low half is the step's number modulo 2^32, the high half the *tag* of the call that its

@@ -20,11 +20,11 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    pub(crate) const BYTES: usize = 32;
+    pub(crate) const BYTES: usize = 40;
 
     pub(crate) fn encode(self) -> [u8; Token::BYTES] {
-        let Layout { world, chunk } = self.layout;
-        let words = [self.nonce, layout::VERSION, world.into(), chunk as u64];
+        let Layout { world, chunk, ring } = self.layout;
+        let words = [self.nonce, layout::VERSION, world.into(), chunk as u64, ring as u64];
         let mut bytes = [0; Token::BYTES];
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

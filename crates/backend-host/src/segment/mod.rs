@@ -22,6 +22,8 @@ pub(crate) struct Segment {
     layout: Layout,
     /// Where each rank's two slots have their data: looked up several times a call.
     data: [[NonNull<u8>; 2]; MAX_WORLD as usize],
+    /// Where each rank's ring begins, if there are any.
+    rings: [NonNull<u8>; MAX_WORLD as usize],
 }
 
 // SAFETY: the mapping belongs to the value and may be used from any thread; who may touch which
@@ -59,13 +61,18 @@ impl Segment {
         }
         .map_err(|e| failed(&format!("mmap of {bytes} B"), e))?;
         let base = NonNull::new(base.cast()).expect("the kernel maps nothing at 0 unasked");
+        // Places of ranks that do not exist are never looked up, nor are rings where there are none.
+        let near = |rank: usize| (rank as u32).min(layout.world - 1);
         let data = std::array::from_fn(|rank| {
-            // Places of ranks that do not exist are never looked up.
-            let rank = (rank as u32).min(layout.world - 1);
             // SAFETY: every offset of the layout is inside the mapping.
-            [0, 1].map(|parity| unsafe { base.add(layout.data(rank, parity)) })
+            [0, 1].map(|parity| unsafe { base.add(layout.data(near(rank), parity)) })
         });
-        let segment = Segment { base, layout, data };
+        let rings = std::array::from_fn(|rank| match layout.ring {
+            0 => base,
+            // SAFETY: as above.
+            _ => unsafe { base.add(layout.ring(near(rank))) },
+        });
+        let segment = Segment { base, layout, data, rings };
         let at = segment.at(layout::TOKEN).cast::<[u8; Token::BYTES]>();
         // SAFETY: inside the mapping; rank 0 wrote it before it passed the file on, nobody after.
         if unsafe { at.read() } != token.encode() {
@@ -112,6 +119,13 @@ impl Segment {
     pub(crate) fn data(&self, rank: u32, parity: usize) -> *mut u8 {
         debug_assert!(rank < self.layout.world);
         self.data[rank as usize][parity].as_ptr()
+    }
+
+    /// A rank's ring: [`Layout::ring`] bytes, aligned to 64.
+    #[inline]
+    pub(crate) fn ring(&self, rank: u32) -> *mut u8 {
+        debug_assert!(rank < self.layout.world && self.layout.ring > 0);
+        self.rings[rank as usize].as_ptr()
     }
 
     /// Nonzero once this rank has closed the group.

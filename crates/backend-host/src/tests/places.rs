@@ -20,9 +20,9 @@ fn a_segment_leaves_no_name() {
 }
 
 #[test]
-fn two_ranks_need_a_megabyte_or_two() {
-    let layout = Layout { world: 2, chunk: 256 * 1024 };
-    assert!((1 << 20..2 << 20).contains(&layout.bytes()), "{}", layout.bytes());
+fn two_ranks_need_five_megabytes() {
+    let layout = Layout { world: 2, chunk: 256 * 1024, ring: 2 << 20 };
+    assert!((5 << 20..(5 << 20) + (64 << 10)).contains(&layout.bytes()), "{}", layout.bytes());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn too_little_space_says_how_much_is_needed() {
         // Said on stderr by libtest's capture when asked for; there is nothing else to test with.
         return;
     };
-    let layout = Layout { world: 4, chunk: 1 << 20 };
+    let layout = Layout { world: 4, chunk: 1 << 20, ring: 0 };
     let token = Token { nonce: 1, layout };
     let error = create(&Place::Dir(mount.0.path().into()), token).unwrap_err().0;
     let needed = format!("needs {} B, 1048576 B are free", layout.bytes());
@@ -79,13 +79,13 @@ fn too_little_space_says_how_much_is_needed() {
 
 #[test]
 fn another_groups_segment_is_not_taken() {
-    let token = Token { nonce: 7, layout: Layout { world: 2, chunk: 1024 } };
+    let token = Token { nonce: 7, layout: Layout { world: 2, chunk: 1024, ring: 0 } };
     let file = create(&Place::Memfd, token).unwrap();
     Segment::map(file.as_fd(), token.layout, token).unwrap();
     let other = Token { nonce: 8, ..token };
     let error = Segment::map(file.as_fd(), token.layout, other).err().unwrap();
     assert!(error.0.contains("not the one that rank 0 made"));
-    let larger = Layout { world: 3, chunk: 1024 };
+    let larger = Layout { world: 3, chunk: 1024, ring: 0 };
     let error = Segment::map(file.as_fd(), larger, token).err().unwrap();
     assert!(error.0.contains("are expected"), "{error}");
 }
