@@ -27,7 +27,8 @@ def arguments():
     parser.add_argument("--device", default="cuda", help="where tensors are: cuda, cuda:0, hip or host [cuda]")
     parser.add_argument("--use", help="force a backend or an algorithm, such as ipc/one_shot_push")
     parser.add_argument("--require", help="who must serve every call, such as ipc: its name, or the name's start")
-    parser.add_argument("--accept", help="deviations that are accepted, such as signed_zero_flush")
+    parser.add_argument("--accept", default=os.environ.get("CROSSOVER_ACCEPT"),
+                        help="deviations that are accepted, such as signed_zero_flush [$CROSSOVER_ACCEPT]")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting")
     parser.add_argument("--seed", default="0", help="of all data; any text")
     parser.add_argument("--rounds", type=int, default=3, help="times that each eager check runs, on new data [3]")
