@@ -1,8 +1,8 @@
 //! The two ends of the star: rank 0 gathers and hands out, the others give and take.
 //!
 //! Whoever finds a failure tells rank 0, and rank 0 tells everyone, so that all ranks return the
-//! same sentence. A rank whose deadline is about to pass asks rank 0 who is missing
-//! ([`Message::Late`]) instead of blaming rank 0, which is all it can see itself.
+//! same sentence. A rank whose deadline has passed asks rank 0 who is missing ([`Message::Late`])
+//! instead of blaming rank 0, which is all it can see itself. Only where no answer comes does it do that.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -48,7 +48,8 @@ pub(crate) enum Link {
     Spoke(u32, Conn),
 }
 
-/// How long before its deadline a rank asks who is missing.
+/// How long after its deadline a rank waits for rank 0 to say who is missing: a deadline is what was set,
+/// and no peer is given up before.
 pub(crate) fn grace(deadline: Duration) -> Duration {
     (deadline / 4).min(Duration::from_secs(2))
 }
@@ -106,14 +107,16 @@ fn gather(peers: &mut [Conn], call: &Call<'_>, mine: Parcel) -> Result<Vec<Parce
     let mut parcels: Vec<Option<Parcel>> = peers.iter().map(|_| None).collect();
     let mut looks = Looks::new(call, 0);
     loop {
-        let mut late = false;
+        let mut late = None;
         for (peer, (conn, slot)) in peers.iter_mut().zip(&mut parcels).enumerate() {
             let rank = peer as u32 + 1;
             conn.advance();
             while let Some(message) = conn.next(MAX_PAYLOAD).map_err(|e| call.garbled(rank, e))? {
                 match message {
                     Message::Failed(failure) => return Err(failure),
-                    Message::Late { seq } if seq == call.seq => late = true,
+                    Message::Late { seq, waited } if seq == call.seq => {
+                        late = late.max(Some(waited));
+                    }
                     // Answered by the exchange that it asked about.
                     Message::Late { .. } => {}
                     Message::Part { seq, step, descriptors, body } if slot.is_none() => {
@@ -133,8 +136,9 @@ fn gather(peers: &mut [Conn], call: &Call<'_>, mine: Parcel) -> Result<Vec<Parce
         if awaited.is_empty() {
             return Ok(std::iter::once(mine).chain(parcels.into_iter().flatten()).collect());
         }
-        if late || Instant::now() >= call.until {
-            return Err(call.missing(awaited));
+        let late = late.or_else(|| (Instant::now() >= call.until).then_some(call.deadline));
+        if let Some(waited) = late {
+            return Err(call.missing(awaited, waited));
         }
         let look = looks.look()?;
         let mut sockets: Vec<_> = peers.iter().map(Conn::interest).collect();
@@ -163,7 +167,7 @@ fn hand_out(peers: &mut [Conn], call: &Call<'_>, all: Vec<Parcel>) -> Result<Vec
     flush(peers, call.until);
     // A peer that has closed by now has either taken all, or is found lost by the next exchange.
     if let Some(peer) = peers.iter().position(|peer| !peer.is_flushed()) {
-        return Err(call.missing(vec![peer as u32 + 1]));
+        return Err(call.missing(vec![peer as u32 + 1], call.deadline));
     }
     let Message::All { bodies, .. } = message else { unreachable!("made above") };
     let descriptors = Arc::into_inner(descriptors).expect("every peer's queue is empty");
@@ -184,7 +188,7 @@ fn give_and_take(
     };
     let frame = frame::encode(&part).map_err(|e| call.garbled(rank, e))?;
     hub.queue(Arc::new(frame), Arc::new(mine.descriptors));
-    let ask = call.until - grace(call.deadline);
+    let patience = grace(call.deadline);
     let (mut asked, mut looks) = (false, Looks::new(call, rank));
     loop {
         hub.advance();
@@ -203,16 +207,17 @@ fn give_and_take(
             return Err(call.lost(0, how));
         }
         let now = Instant::now();
-        if now >= call.until {
-            return Err(call.missing(vec![0]));
+        if now >= call.until + patience {
+            return Err(call.missing(vec![0], call.deadline + patience));
         }
-        if now >= ask && !asked {
-            hub.say(&Message::Late { seq: call.seq });
+        if now >= call.until && !asked {
+            hub.say(&Message::Late { seq: call.seq, waited: call.deadline });
             asked = true;
             continue;
         }
         let look = looks.look()?;
-        wait(&mut [hub.interest()], if asked { call.until } else { ask }.min(look));
+        let next = if asked { call.until + patience } else { call.until };
+        wait(&mut [hub.interest()], next.min(look));
     }
 }
 
@@ -268,10 +273,7 @@ impl Call<'_> {
         Err(Failure::DifferentSteps { me: 0, mine, rank, theirs })
     }
 
-    fn missing(&self, ranks: Vec<u32>) -> Failure {
-        // A peer may ask before its own deadline, so this is not the deadline.
-        let left = self.until.saturating_duration_since(Instant::now());
-        let waited = self.deadline.saturating_sub(left);
+    fn missing(&self, ranks: Vec<u32>, waited: Duration) -> Failure {
         Failure::Missing { ranks, step: self.step.to_owned(), waited }
     }
 

@@ -3,13 +3,15 @@
 //! A frame is `XOVR`, the protocol version (u16), the length of the payload (u32), both little
 //! endian, and the payload: a [`Message`] in postcard's format.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, Refusal};
 use crate::identity::Identity;
 
 /// Version of this protocol; peers of another version are refused.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 
 /// No frame may be longer, so that a stranger's length cannot make a rank allocate without bound.
 /// Control-plane payloads are handles and reports: kilobytes.
@@ -39,8 +41,8 @@ pub(crate) enum Message {
     Part { seq: u64, step: String, descriptors: u32, body: Vec<u8> },
     /// Everyone's parts, with the number of descriptors of each.
     All { seq: u64, descriptors: Vec<u32>, bodies: Vec<Vec<u8>> },
-    /// The sender's deadline for exchange `seq` is about to pass: who is missing?
-    Late { seq: u64 },
+    /// The sender has waited for so long in exchange `seq`, and its deadline has passed: who is missing?
+    Late { seq: u64, waited: Duration },
     /// The channel has failed, for everyone.
     Failed(Failure),
 }
@@ -149,7 +151,7 @@ mod tests {
         assert!(matches!(parse(&frame, 8), Err(FrameError::TooLong { limit: 8, .. })));
         frame[4] = 9;
         assert_eq!(parse(&frame, MAX_PAYLOAD), Err(FrameError::Version(9)));
-        let mut frame = encode(&Message::Late { seq: 1 }).unwrap();
+        let mut frame = encode(&Message::Late { seq: 1, waited: Duration::ZERO }).unwrap();
         frame.push(0);
         frame[6] += 1;
         assert!(matches!(parse(&frame, MAX_PAYLOAD), Err(FrameError::Malformed(_))));

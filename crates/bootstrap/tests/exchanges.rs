@@ -34,7 +34,7 @@ fn everyone_gets_everyones_bytes() {
 }
 
 #[test]
-fn a_missing_rank_is_named_by_all_within_the_deadline() {
+fn a_missing_rank_is_named_by_all_at_the_deadline() {
     let deadline = Duration::from_secs(3);
     // Rank 0 missing: the others can name rank 0 alone. Others missing: rank 0 knows which.
     let cases = [(&[0][..], "rank 0"), (&[2], "rank 2"), (&[1, 3], "ranks 1 and 3")];
@@ -53,13 +53,13 @@ fn a_missing_rank_is_named_by_all_within_the_deadline() {
                     std::thread::sleep(deadline / 16 * boot.rank());
                     Some(boot.all_gather("exchange facts", b"x"))
                 });
-                // After how long: a rank asks rank 0 when a quarter of its time is left.
+                // Not before the deadline; rank 0 itself is waited for a quarter longer.
                 let said = same_sentence(said);
                 let want = format!("step `exchange facts`: still waiting for {words} after ");
                 assert!(said.starts_with(&want), "{kind:?}: {said}");
                 let seconds = said.trim_start_matches(&want).trim_end_matches('s');
                 let seconds: f64 = seconds.parse().expect("a number of seconds");
-                assert!((2.0..=3.0).contains(&seconds), "{kind:?}: {said}");
+                assert!((3.0..=3.8).contains(&seconds), "{kind:?}: {said}");
             });
         }
     });

@@ -138,6 +138,23 @@ fn jobs_run_and_end() {
         assert_eq!(marks.lines().count(), if trap.is_empty() { 0 } else { 2 });
     }
 
+    // Whoever interrupts a second time does not wait for ranks that take no notice.
+    let ready = at("ready twice");
+    let script = format!("trap '' 2; echo >> '{ready}'; while :; do sleep 0.05; done");
+    let signaller = std::thread::spawn(move || {
+        await_lines(&ready, 2);
+        for _ in 0..2 {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let start = Instant::now();
+    let outcome = shell(2, &script).grace(Duration::from_secs(30)).run().unwrap();
+    signaller.join().unwrap();
+    assert_eq!((outcome.code, outcome.stop.unwrap().killed), (128 + 2, vec![0, 1]));
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+
     // Who ends a whole session has sent its signal to ranks too: one may be gone before this process hears.
     let script =
         format!("[ $CROSSOVER_RANK = 1 ] && kill -TERM $$; sleep 0.1; kill -TERM {me}; sleep 600");
@@ -161,10 +178,7 @@ fn stop(signal: u8, trap: &str, ready: &str, marks: &str) -> Outcome {
     );
     let ready = ready.to_owned();
     let signaller = std::thread::spawn(move || {
-        let until = Instant::now() + Duration::from_secs(20);
-        while std::fs::read_to_string(&ready).map_or(0, |s| s.len()) < 2 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        await_lines(&ready, 2);
         let signal = rustix::process::Signal::from_named_raw(signal.into()).unwrap();
         rustix::process::kill_process(rustix::process::getpid(), signal).unwrap();
     });
@@ -172,6 +186,16 @@ fn stop(signal: u8, trap: &str, ready: &str, marks: &str) -> Outcome {
     let outcome = shell(2, &script).grace(grace).run().unwrap();
     signaller.join().unwrap();
     outcome
+}
+
+/// Waits until ranks have written so many lines.
+fn await_lines(path: &str, lines: usize) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while std::fs::read_to_string(path).map_or(0, |text| text.lines().count()) < lines
+        && Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// An orphan is reaped by init, which may take a moment.

@@ -124,9 +124,9 @@ fn missing_ranks_are_named_by_all() {
         let place = place(kind, dir.path());
         let start = Instant::now();
         let some = [0, 2, 4].map(|rank| (launch(rank, 5, &place), options(SHORT)));
-        let want = "step `rendezvous`: still waiting for ranks 1 and 3 after 1.";
+        let want = "step `rendezvous`: still waiting for ranks 1 and 3 after 2.";
         all_say(meet(some.into()), |said| said.starts_with(want));
-        assert!(start.elapsed() < SHORT * 3);
+        assert!((SHORT..SHORT * 3).contains(&start.elapsed()), "{:?}", start.elapsed());
         assert!(is_empty(dir.path()), "{kind:?}");
         let nobody = [1, 2].map(|rank| (launch(rank, 3, &place), options(SHORT / 4)));
         all_say(meet(nobody.into()), |said| said.contains("still waiting for rank 0 at"));
@@ -174,7 +174,7 @@ fn strangers_do_not_disturb_a_healthy_job() {
             for garbage in [
                 &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
                 b"\0\0\0\0",
-                b"XOVR\x01\0\xff\xff\xff\xff",
+                b"XOVR\x02\0\xff\xff\xff\xff",
             ] {
                 assert_eq!(knock(place, garbage), b"", "a stranger is told nothing");
             }

@@ -91,6 +91,38 @@ fn a_folder_and_a_job_are_one_target() {
 }
 
 #[test]
+fn of_a_job_that_has_ended_the_dumps_are_found() {
+    let (live, place) = (folder(), folder());
+    let mut ranks = Ranks::new(live.path(), "over", 7, 2);
+    ranks.begin(0, STEP[0]);
+    ranks.begin(1, Call { count: 64, ..STEP[0] });
+    let own = crossover_recorder::own_dumps(place.path());
+    let dump = own.join("crossover.over.tp.7");
+    keep(live.path(), &dump);
+    tell(&judged(live.path(), &[0, 1]), &dump);
+    drop(ranks);
+    let ask = |job: &str, (name, dumps): (&str, &Path)| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+        command.args(["diagnose", job]).env("CROSSOVER_RECORD_DIR", place.path());
+        command.env(name, dumps).output().expect("the program starts")
+    };
+    for dumps in [("TMPDIR", place.path()), ("CROSSOVER_DUMP_DIR", &own)] {
+        let output = ask("over", dumps);
+        ended(&output, 1);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let left = format!("`over` has no rings any more; this is what it left: {}", path(&dump));
+        for part in ["size_mismatch: ", "when its dump was written", &left] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    let output = ask("overs", ("TMPDIR", place.path()));
+    ended(&output, 2);
+    let error = String::from_utf8_lossy(&output.stderr);
+    let nor = format!("no job of that name has rings here, nor dumps in {};", path(&own));
+    assert!(error.contains(&nor), "{error}");
+}
+
+#[test]
 fn a_healthy_job_that_lives_ends_with_0() {
     let folder = folder();
     let mut ranks = Ranks::new(folder.path(), "demo", 7, 4);

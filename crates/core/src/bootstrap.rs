@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A channel that one group's ranks meet over.
 ///
 /// Every method is a collective: all ranks call it in the same order with the same `step`. No
-/// method may wait longer than [`Bootstrap::deadline`]; an implementation that cannot promise
-/// that must not be used.
+/// method may wait longer than [`Bootstrap::deadline`], and a quarter of it more to be told who is
+/// missing; an implementation that cannot promise that must not be used.
 pub trait Bootstrap: Send + Sync {
     /// This rank.
     fn rank(&self) -> u32;
@@ -18,7 +18,7 @@ pub trait Bootstrap: Send + Sync {
     /// Number of ranks.
     fn world(&self) -> u32;
 
-    /// How long one exchange may take before it fails, naming who is awaited.
+    /// How long one exchange may take before it fails, naming who is awaited; no peer is given up before.
     fn deadline(&self) -> Duration;
 
     /// Everyone's bytes, in rank order.

@@ -38,7 +38,7 @@ pub(crate) fn report(
     recorder: &GroupRecorder,
     beside: &[Arc<GroupRecorder>],
     images: impl FnOnce() -> Vec<Image>,
-    cause: &str,
+    cause: &Cause,
 ) -> Option<Said> {
     if recorder.is_being_stopped() {
         tracing::info!(target: "crossover::watch", "the job is being stopped by its launcher: {cause}");
@@ -48,7 +48,38 @@ pub(crate) fn report(
     recorder.report_once(|| said = written(recorder, beside, &images(), cause));
     let about = recorder.ring().about();
     let (rank, tag) = (about.rank, about.tag.clone());
-    said.map(|said| Said { rank, tag, sentence: format!("{cause}: {said}") })
+    said.map(|sentence| Said { rank, tag, sentence })
+}
+
+/// Why a dump is written.
+pub(crate) enum Cause {
+    /// The watchdog found something.
+    Watchdog,
+    /// A call failed with this error.
+    Failed(String),
+}
+
+impl Cause {
+    /// With the verdict, in one sentence that says nothing twice: one that quotes the error, or that the
+    /// error repeats because another rank's watchdog came to it first, stands for both.
+    fn with(&self, verdict: &str, is_quote: bool) -> String {
+        let head = verdict.split(": ").next().unwrap_or(verdict);
+        match self {
+            Cause::Failed(error) if is_quote || error.contains(head) => {
+                format!("the group failed: {verdict}")
+            }
+            _ => format!("{self}: {verdict}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Watchdog => f.write_str("the watchdog"),
+            Cause::Failed(error) => write!(f, "the group failed: {error}"),
+        }
+    }
 }
 
 /// What is to be said of a dump, by whom.
@@ -71,7 +102,7 @@ fn written(
     recorder: &GroupRecorder,
     beside: &[Arc<GroupRecorder>],
     images: &[Image],
-    cause: &str,
+    cause: &Cause,
 ) -> Option<String> {
     let about = recorder.ring().about();
     let diagnosis = analyse(images).into_iter().find(|found| found.job == about.job)?;
@@ -86,8 +117,9 @@ fn written(
     // The own group's first: the dump is called after it.
     let groups = std::iter::once(recorder.rings()).chain(beside.iter().map(|other| other.rings()));
     let rings: Vec<&Reader> = groups.flatten().flatten().collect();
-    let dump = write(&recorder.options().dumps, &rings, images, &diagnosis, cause);
-    Some(said(verdict, &dump))
+    let dump = write(&recorder.options().dumps, &rings, images, &diagnosis, &cause.to_string());
+    let is_quote = mine.is_some_and(|verdict| verdict.class == Class::Ended);
+    Some(said(&cause.with(verdict, is_quote), &dump))
 }
 
 /// A verdict, and where more is to be had.
@@ -247,6 +279,21 @@ fn job(dump: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_said_twice_of_a_failure() {
+        let error = "call 5: ranks made different calls: size mismatch in group `tp`, call 5: rank 1 has 67";
+        let failed = Cause::Failed(error.to_owned());
+        // Another rank's watchdog has seen it before this rank came.
+        let mine = "size mismatch in group `tp`, call 5: rank 1 has 67, ranks 0 and 2 have 64";
+        assert_eq!(failed.with(mine, false), format!("the group failed: {mine}"));
+        let quote =
+            format!("group `tp` ended with an error on all ranks; ranks 0 and 1 say: {error}");
+        assert_eq!(failed.with(&quote, true), format!("the group failed: {quote}"));
+        let other = "in group `tp` rank 1 is gone";
+        assert_eq!(failed.with(other, false), format!("the group failed: {error}: {other}"));
+        assert_eq!(Cause::Watchdog.with(&quote, true), format!("the watchdog: {quote}"));
+    }
 
     #[test]
     fn nodes_that_share_a_folder_have_names_of_their_own() {

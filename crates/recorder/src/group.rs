@@ -19,10 +19,11 @@ use crossover_core::settings::OnHang;
 use crate::about::{About, Process};
 use crate::analyse::analyse;
 use crate::diagnosis::Class;
+use crate::dump::{self, Cause};
 use crate::image::{Image, Life, Phase};
 use crate::reader::Reader;
 use crate::ring::Ring;
-use crate::{dump, find, watch};
+use crate::{find, watch};
 
 /// How long a rank that knows the group's end lets others come to the call that ended it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -253,7 +254,7 @@ impl Recorder for GroupRecorder {
     fn failed(&self, error: &EnqueueError) {
         self.ring.write_end(&error.to_string());
         self.ring.enter(Phase::Failed);
-        let cause = format!("the group failed: {error}");
+        let cause = Cause::Failed(error.to_string());
         let is_mismatch = matches!(error, EnqueueError::Mismatch { .. });
         // Who is awaited here may wait in another group.
         let beside = if is_mismatch { Vec::new() } else { self.in_a_circle() };

@@ -71,6 +71,14 @@ fn calls_that_are_compared_before_they_start() {
 }
 
 #[test]
+fn a_comparison_that_waits_in_vain_names_its_call_once() {
+    let plan = on_host(3, "rank=2,step=5,at=logits,delay=5000").set("check", "args");
+    let ended = plan.set("form_timeout", "2s").run();
+    let said = "engine: compare arguments, call 14: still waiting for rank 2 after 2.0s";
+    ended.codes(4, &[]).say(&[said], &[]);
+}
+
+#[test]
 fn of_two_ranks_both_are_named() {
     let verdict = differs(2, "rank=1,step=6,at=attn,size", "size_mismatch", &[0, 1]);
     let sentence = verdict["sentence"].as_str().unwrap_or_default();
@@ -86,6 +94,18 @@ fn what_the_watchdog_finds_first_is_no_other_end_than_what_a_call_finds() {
     let ended = wired(3, faults).run();
     ended.codes(1, &[]).say(&["call 5: ranks made different calls", "size mismatch"], &[]);
     ended.odd("size_mismatch", 1);
+}
+
+#[test]
+fn two_that_differ_need_no_third_to_prove_it() {
+    // The third comes long after they have been told.
+    let faults = "rank=1,step=6,at=attn,size rank=2,step=6,at=attn,stop=6000";
+    let ended = on_host(3, faults).run();
+    ended.codes(1, &[]).say(&["ranks made different calls", "size mismatch"], &[]);
+    ended.verdict("size_mismatch", &[0, 1]);
+    for end in &ended.ends[..2] {
+        assert!(!end.stderr.contains(" WARN crossover::watch"), "{ended:#?}");
+    }
 }
 
 #[test]

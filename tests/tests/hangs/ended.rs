@@ -35,6 +35,19 @@ pub(crate) struct Ended {
     pub(super) is_on_device: bool,
 }
 
+/// So many words in a row that a line has twice were put into it twice; a list of ranks is shorter.
+const RUN: usize = 11;
+
+/// What a line of a rank says twice, if it does.
+pub(super) fn repeated(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let runs: Vec<&[&str]> = words.windows(RUN).collect();
+    let is_twice = |(at, run): &(usize, &&[&str])| {
+        runs.get(at + RUN..).is_some_and(|later| later.contains(run))
+    };
+    runs.iter().enumerate().find(is_twice).map(|(_, run)| run.join(" "))
+}
+
 /// Every dump has all its files, and its verdict is JSON.
 pub(super) fn dumps(folder: &Path) -> Vec<(String, Value)> {
     let mut dumps = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossover_tests::device::Stand;
 use tempfile::TempDir;
 
-use super::ended::{End, Ended, dumps};
+use super::ended::{End, Ended, dumps, repeated};
 
 /// How long a job may take on a machine that is busy; deadlines within it are far shorter.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -239,7 +239,8 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// If one has not ended after a time that every case keeps to, or a file is left behind.
+    /// If one has not ended after a time that every case keeps to, a file is left behind, or a rank says
+    /// something twice in one sentence.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         let start = Instant::now();
@@ -265,6 +266,9 @@ impl Job {
         assert!(late.is_empty(), "not ended after {LIMIT:?}: {late:?} of {ended:#?}");
         let left = ["shm", "rings"].map(|name| files(&folder.join(name))).concat();
         assert!(left.is_empty(), "left behind: {left:?}; {ended:#?}");
+        for line in ended.ends.iter().flat_map(|end| end.stderr.lines()) {
+            assert_eq!(repeated(line), None, "said twice in one line: {line}");
+        }
         ended
     }
 }

@@ -104,7 +104,8 @@ impl Job {
     }
 
     /// How long ranks may go on after one has failed, to end by themselves with their own
-    /// message, and how long after a signal that asks for their end before SIGKILL; 10 s by default.
+    /// message, and how long after a signal that asks for their end before SIGKILL; 10 s by default. A
+    /// second SIGINT ends the wait.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -129,7 +130,8 @@ impl Job {
     /// Runs the job to its end. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGALRM stop it
     /// meanwhile: they are passed on to all ranks, which
     /// [`Launch::is_being_stopped`](crate::Launch::is_being_stopped) tells that no peer has failed; they
-    /// end this process no more by themselves afterwards. No process of a rank's process group, and no
+    /// end this process no more by themselves afterwards. A second SIGINT, typed by somebody who does not
+    /// want to wait for ranks to end, kills them. No process of a rank's process group, and no
     /// file, is left. If this thread is killed, the kernel kills the ranks.
     ///
     /// # Errors
@@ -162,6 +164,7 @@ impl Running {
         let mut seen = Seen::default();
         // What is done to the others next, and when.
         let mut next: Option<(Signal, Instant)> = None;
+        let mut interrupted: Option<Instant> = None;
         while !self.ranks.is_empty() {
             process::wait(&self.ranks, signals, next.map(|(_, when)| when));
             // What failed before a signal came has failed.
@@ -176,6 +179,13 @@ impl Running {
                 seen.asked(signal, sender);
                 if seen.stop.is_some() {
                     directory.tell_of_stop();
+                }
+                if signal == Signal::INT {
+                    let first = *interrupted.get_or_insert_with(Instant::now);
+                    if first.elapsed() >= ONE_KEY {
+                        next = Some((Signal::KILL, Instant::now()));
+                        continue;
+                    }
                 }
                 self.end(signal, &mut seen);
                 next.get_or_insert((Signal::KILL, Instant::now() + grace));
@@ -227,6 +237,10 @@ struct Seen {
     /// Who was there when this process first told ranks to end; what they do after that is its doing.
     left: Option<Vec<Left>>,
 }
+
+/// A wrapper passes on what the terminal has sent to this process as well: one key, two signals. Nobody
+/// types as fast.
+const ONE_KEY: Duration = Duration::from_millis(100);
 
 /// Who ends a whole session, or a container, sends its signal to ranks as well, and one of them may be
 /// gone before this process has its own.

@@ -80,9 +80,11 @@ impl Gathering {
             if absent.is_empty() {
                 return Ok(());
             }
-            if late || Instant::now() >= self.me.until {
+            let now = Instant::now();
+            if late.is_some() || now >= self.me.until {
+                let waited = late.unwrap_or_default().max(self.me.waited(now));
                 let refused = std::mem::take(&mut self.refused);
-                return Err(Refusal::Missing { ranks: absent, waited: self.me.waited(), refused });
+                return Err(Refusal::Missing { ranks: absent, waited, refused });
             }
             let mut sockets = listener.interest();
             sockets.extend(self.strangers.iter().map(Conn::interest));
@@ -146,16 +148,16 @@ impl Gathering {
         }
     }
 
-    /// Has a member asked who is missing?
-    fn listen_to_members(&mut self) -> Result<bool, Refusal> {
-        let mut late = false;
+    /// Has a member asked who is missing, and for how long has it waited?
+    fn listen_to_members(&mut self) -> Result<Option<Duration>, Refusal> {
+        let mut late = None;
         for (rank, member) in (1..).zip(&mut self.members) {
             let Some(member) = member else { continue };
             member.conn.advance();
             let lost = |how: String| Refusal::Lost { rank, label: member.identity.label(), how };
             match member.conn.next(MAX_HELLO) {
                 Ok(None) => {}
-                Ok(Some(Message::Late { .. })) => late = true,
+                Ok(Some(Message::Late { waited, .. })) => late = late.max(Some(waited)),
                 Ok(Some(_)) => return Err(lost("it did not wait for the others".to_owned())),
                 Err(e) => return Err(lost(e.to_string())),
             }
@@ -197,7 +199,7 @@ impl Gathering {
         let message = Message::Refused(refusal.clone());
         peers.iter_mut().for_each(|peer| peer.say(&message));
         flush(&mut peers, Instant::now() + TELL);
-        let until = self.me.until.min(Instant::now() + grace(self.me.deadline));
+        let until = (self.me.until + TELL).min(Instant::now() + grace(self.me.deadline));
         let mut arrivals = Vec::new();
         while awaited > 0 && Instant::now() < until {
             arrivals.extend(listener.accept());

@@ -186,7 +186,7 @@ fn greet(mut conn: Conn, door: &Door, me: &Party, sure: bool) -> Result<Greeting
             Ok(Greeting::Again(format!("what listens at {door} is not rank 0: {what}")))
         }
     };
-    let ask = me.until - grace(me.deadline);
+    let answer = me.until + grace(me.deadline);
     let silence = if sure { me.until } else { me.until.min(Instant::now() + SILENCE) };
     let mut noted = None;
     let mut asked = false;
@@ -221,17 +221,17 @@ fn greet(mut conn: Conn, door: &Door, me: &Party, sure: bool) -> Result<Greeting
         let next = match &noted {
             None if now >= silence => return foreign("it took the connection and never answered"),
             None => silence,
-            Some(_) if now >= me.until => {
-                let (ranks, waited) = (vec![0], me.waited());
+            Some(_) if now >= answer => {
+                let (ranks, waited) = (vec![0], me.waited(now));
                 return Err(Refusal::Missing { ranks, waited, refused: Vec::new() }.into());
             }
-            Some(_) if asked => me.until,
-            Some(_) if now >= ask => {
-                conn.say(&Message::Late { seq: 0 });
+            Some(_) if asked => answer,
+            Some(_) if now >= me.until => {
+                conn.say(&Message::Late { seq: 0, waited: me.waited(now) });
                 asked = true;
                 continue;
             }
-            Some(_) => ask,
+            Some(_) => me.until,
         };
         wait(&mut [conn.interest()], next);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossover_core::bootstrap::ranks_in_words;
-use crossover_recorder::{Diagnosis, Found, Image, Life};
+use crossover_recorder::{Diagnosis, Found, Image, Life, in_folder};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -69,6 +69,13 @@ pub(super) fn take(folder: &Path, found: &mut Found) -> Dump {
 /// Is it a dump, even if all its rings are lost?
 pub(super) fn is_one(folder: &Path) -> bool {
     Diagnosis::deserialize(&read(folder)).is_ok()
+}
+
+/// Is it a dump of this job?
+pub(super) fn is_of(folder: &Path, job: &str) -> bool {
+    let is_told = Diagnosis::deserialize(&read(folder)).is_ok_and(|told| told.job == job);
+    let is_its = |image: &Image| is_copy(image) && image.about.job == job;
+    is_told || in_folder(folder).is_ok_and(|found| found.images.iter().any(is_its))
 }
 
 fn is_copy(image: &Image) -> bool {

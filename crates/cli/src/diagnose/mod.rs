@@ -29,7 +29,7 @@ use rings::{Looked, Rings, few};
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// A folder of rings (a dump, dumps of several nodes, /dev/shm), or the name of a job that has
-    /// rings on this node
+    /// rings on this node, or has left dumps where the setting dump_dir says
     #[arg(value_name = "DIR|JOB")]
     target: String,
     /// Print JSON

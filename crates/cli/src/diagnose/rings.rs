@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover_recorder::{Found, in_folder, of_job, on_node};
+use crossover_policy::DumpFolder;
+use crossover_recorder::{Found, in_folder, of_job, on_node, own_dumps};
 
 use super::dump::{self, Dump};
 use super::refused;
@@ -17,6 +18,8 @@ pub(super) enum Rings {
     In(Vec<PathBuf>),
     /// Those of a job of this node, some of which are in this folder.
     Of(String, PathBuf),
+    /// The dumps that a job has left.
+    Left(String, Vec<PathBuf>),
 }
 
 /// What was found there.
@@ -29,7 +32,7 @@ pub(super) struct Looked {
 }
 
 impl Rings {
-    /// A folder that holds rings, or whose folders do; else a job.
+    /// A folder that holds rings, or whose folders do; else a job, which may have ended and left dumps.
     pub(super) fn named(target: &str) -> Result<Rings, Failure> {
         let folder = Path::new(target);
         if folder.is_dir() {
@@ -39,11 +42,16 @@ impl Rings {
             }
         }
         let settings = Formation::from_env(&[])?.settings()?;
+        let dumps = folder_of(&settings.recording.dumps);
         let kept = settings.recording.rings.unwrap_or_default();
         let Found { images, refused, .. } = on_node(&kept);
         let known: BTreeSet<String> = images.into_iter().map(|image| image.about.job).collect();
         if known.contains(target) {
             return Ok(Rings::Of(target.to_owned(), kept));
+        }
+        let left = dumps.iter().flat_map(|dumps| left(target, dumps)).collect::<Vec<_>>();
+        if !left.is_empty() {
+            return Ok(Rings::Left(target.to_owned(), left));
         }
         let of_others: Vec<_> = refused.into_iter().filter(|ring| ring.is_of(target)).collect();
         if !of_others.is_empty() {
@@ -51,7 +59,11 @@ impl Rings {
         }
         let what = match folder.is_dir() {
             true => format!("no rings are in {target}, nor in the folders in it"),
-            false => format!("`{target}` is no folder, and no job of that name has rings here"),
+            false => {
+                let nor = dumps.map(|dumps| format!(", nor dumps in {}", dumps.display()));
+                let nor = nor.unwrap_or_default();
+                format!("`{target}` is no folder, and no job of that name has rings here{nor}")
+            }
         };
         Err(Failure::usage(format!("{what}; {}", in_words(&known, &kept))))
     }
@@ -60,7 +72,10 @@ impl Rings {
     pub(super) fn look(&self) -> Result<Looked, Failure> {
         let mut looked = Looked::default();
         match self {
-            Rings::In(folders) => {
+            Rings::In(folders) | Rings::Left(_, folders) => {
+                if let Rings::Left(job, _) = self {
+                    looked.others.notes.push(of_dumps(job, folders));
+                }
                 for folder in folders {
                     let mut found = in_folder(folder).map_err(|e| unreadable(folder, &e))?;
                     let dump = dump::take(folder, &mut found);
@@ -105,6 +120,27 @@ fn with_rings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut inside: Vec<PathBuf> = inside.filter(|path| has_rings(path).unwrap_or(false)).collect();
     inside.sort();
     Ok(inside)
+}
+
+/// Where dumps go, if they go anywhere.
+fn folder_of(dumps: &DumpFolder) -> Option<PathBuf> {
+    match dumps {
+        DumpFolder::None => None,
+        DumpFolder::Temporary(folder) => Some(own_dumps(folder)),
+        DumpFolder::In(folder) => Some(folder.clone()),
+    }
+}
+
+/// The dumps of a job, in the folder where dumps go.
+fn left(job: &str, dumps: &Path) -> Vec<PathBuf> {
+    let mut left = with_rings(dumps).unwrap_or_default();
+    left.retain(|folder| dump::is_of(folder, job));
+    left
+}
+
+fn of_dumps(job: &str, folders: &[PathBuf]) -> String {
+    let paths: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    format!("`{job}` has no rings any more; this is what it left: {}", few(&paths).join(", "))
 }
 
 /// Many are bad for the same reason: the first few show it.

@@ -29,6 +29,9 @@ const FIELDS: [&str; 9] = [
     "backend",
 ];
 
+/// What a call does while ranks compare it. An error has the call's number beside it.
+const STEP: &str = "compare arguments";
+
 /// A rank's call in words, or why it makes none.
 #[derive(Serialize, Deserialize)]
 struct Said(Result<Vec<String>, String>);
@@ -172,9 +175,11 @@ fn words(call: &CallSig<'_>, seq: u64, target: &str) -> Vec<String> {
 /// What kept the comparison from being made, as a call's error.
 fn lost(error: BootstrapError, seq: u64) -> EnqueueError {
     match error {
-        BootstrapError::Lost { rank, step, how } => EnqueueError::Lost { step, seq, rank, how },
-        BootstrapError::Missing { ranks, step, waited } => {
-            EnqueueError::Late { step, seq, ranks, waited }
+        BootstrapError::Lost { rank, how, .. } => {
+            EnqueueError::Lost { step: STEP.to_owned(), seq, rank, how }
+        }
+        BootstrapError::Missing { ranks, waited, .. } => {
+            EnqueueError::Late { step: STEP.to_owned(), seq, ranks, waited }
         }
         other => EnqueueError::Mismatch { seq, what: other.to_string() },
     }

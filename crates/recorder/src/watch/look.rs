@@ -13,7 +13,7 @@ use super::device::Device;
 use super::judge::{self, Judged};
 use super::patience::{Kind, Patience};
 use crate::diagnosis::Class;
-use crate::dump;
+use crate::dump::{self, Cause};
 use crate::group::GroupRecorder;
 use crate::image::{Image, Life, Phase};
 use crate::reader::Far;
@@ -207,14 +207,22 @@ impl Look {
         own.is_some_and(|far| far.finished < far.issued)
     }
 
-    /// Has a rank another history than this one?
+    /// Has a rank another history than its peers? Two that differ prove it, wherever a third is: looked at are
+    /// the last record that all have, and the last that two have.
     fn differs(&self, recorder: &GroupRecorder) -> bool {
-        let Some(common) = self.far.iter().flatten().map(|far| far.issued).min() else {
-            return false;
+        let mut issued: Vec<u64> = self.far.iter().flatten().map(|far| far.issued).collect();
+        issued.sort_unstable();
+        let [all, ..] = issued[..] else { return false };
+        let two = issued.iter().rev().nth(1).copied().unwrap_or(all);
+        let differ_at = |number: u64| {
+            let there = recorder.rings().iter().zip(&self.far).filter_map(|(ring, far)| {
+                far.is_some_and(|far| far.issued >= number).then_some(ring.as_ref())?
+            });
+            let mut chains = there.filter_map(|ring| ring.chain(number));
+            let first = chains.next();
+            number > 0 && chains.any(|chain| Some(chain) != first)
         };
-        let mut chains = recorder.rings().iter().flatten().filter_map(|ring| ring.chain(common));
-        let first = chains.next();
-        common > 0 && chains.any(|chain| Some(chain) != first)
+        differ_at(all) || two > all && differ_at(two)
     }
 }
 
@@ -245,7 +253,7 @@ pub(super) fn act(recorder: &Arc<GroupRecorder>, all: &[Group], finding: &Findin
     };
     // All are told of before any is ended: peers that come free end their processes.
     let dumped = |group: &Group| {
-        dump::report(&group.recorder, &others(group), || images.to_vec(), "the watchdog")
+        dump::report(&group.recorder, &others(group), || images.to_vec(), &Cause::Watchdog)
     };
     let said: Vec<_> = ended().filter_map(dumped).collect();
     let error = judge::error(&verdict, images, about.rank, finding.age);
