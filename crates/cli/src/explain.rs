@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// The collective
     #[arg(long, value_parser = one_of::<Op>(Op::NAMES))]
     op: Op,
-    /// Input bytes per rank, such as 64KiB; several with commas between
+    /// Input bytes per rank, such as 64KiB, in whole elements; several with commas between
     #[arg(long, value_delimiter = ',', required_unless_present = "sweep",
           value_parser = clap::builder::StringValueParser::new().try_map(|text| parse_size(&text)))]
     bytes: Vec<u64>,
@@ -92,6 +92,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = crossover_backends::registry()?;
+    args.refuse_parts_of_elements()?;
     let (settings, policy) = args.policy(&registry)?;
     let plan = args.plan(&registry, &settings, &policy);
     let call = CallKind {
@@ -117,6 +118,9 @@ fn explain(args: &Args, plan: &Plan, policy: &Effective, call: &CallKind) -> Res
         let off = switched_off(policy);
         if !off.is_empty() {
             writeln!(out, "  switched off: {}", off.join(", "))?;
+        }
+        if args.device.is_empty() && is_asked_for_device(plan, call) {
+            writeln!(out, "  no device name is stated: --device gives one")?;
         }
         if let Some(absent) = args.taken_as_linked(&told)? {
             writeln!(out, "  this program does not link {absent}: taken as set up")?;
@@ -163,6 +167,11 @@ fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
     if served { Ok(()) } else { Err(Failure::silent(3)) }
 }
 
+/// Does the name of the devices alone keep a rule from this call?
+fn is_asked_for_device(plan: &Plan, call: &CallKind) -> bool {
+    plan.rules().iter().any(|rule| rule.when.failing(plan.group(), call) == Some("device"))
+}
+
 /// Reads `ipc=16MiB`.
 pub(crate) fn capacity(text: &str) -> Result<(String, u64), String> {
     let (target, size) = text.split_once('=').ok_or("write `ipc=16MiB`")?;
@@ -194,6 +203,19 @@ fn switched_off(policy: &Effective) -> Vec<String> {
 }
 
 impl Args {
+    /// No call has such a size: what is said of it would be wrong, however it is rounded.
+    fn refuse_parts_of_elements(&self) -> Result<(), Failure> {
+        let element = self.dtype.size() as u64;
+        match self.bytes.iter().find(|bytes| !bytes.is_multiple_of(element)) {
+            None => Ok(()),
+            Some(bytes) => Err(Failure::usage(format!(
+                "--bytes: {bytes} B is no whole number of {} elements: write a multiple of \
+                 {element} B",
+                self.dtype
+            ))),
+        }
+    }
+
     /// The backends that serve here, and could not in this program.
     fn taken_as_linked(&self, told: &[Explanation]) -> Result<Option<String>, Failure> {
         let registry = crossover_backends::registry()?;

@@ -134,6 +134,41 @@ fn explanations_are_an_array_with_an_object_for_each_size() {
     assert_eq!(nobody[0]["chosen"], Value::Null);
 }
 
+/// No call has such a size. (`perf` rounds as nccl-tests does, and says so.)
+#[test]
+fn a_size_in_parts_of_elements_is_not_explained() {
+    let ask = |bytes, dtype| {
+        crossover(&["explain", "--op", "all_reduce", "--bytes", bytes, "--dtype", dtype], &[])
+    };
+    let told = ask("2B,3B", "bf16");
+    assert_eq!(told.status.code(), Some(2));
+    let why = "--bytes: 3 B is no whole number of bf16 elements: write a multiple of 2 B\n";
+    let error = String::from_utf8_lossy(&told.stderr);
+    assert!(error.ends_with(why) && told.stdout.is_empty(), "{error}");
+    for (bytes, dtype) in [("0B,2B", "bf16"), ("3B", "u8"), ("24B", "f64")] {
+        assert_eq!(ask(bytes, dtype).status.code(), Some(0), "{bytes} {dtype}");
+    }
+}
+
+#[test]
+fn where_a_device_name_would_decide_explain_says_how_to_state_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("device.toml");
+    let rule =
+        "schema = 1\n[rule.mine]\nmatch = { device = 'NVIDIA H200' }\nchain = [{ use = 'host' }]";
+    std::fs::write(&file, rule).unwrap();
+    let file = file.display().to_string();
+    let arguments =
+        ["explain", "--op", "all_reduce", "--bytes", "8B", "--isolated", "--policy", &file];
+    let hint = "  no device name is stated: --device gives one\n";
+    let told = |more: &[&str]| {
+        let output = crossover(&[&arguments[..], more].concat(), &[]);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(told(&[]).contains(hint), "{}", told(&[]));
+    assert!(!told(&["--device", "NVIDIA H100"]).contains(hint));
+}
+
 #[test]
 fn an_isolated_explanation_takes_nothing_from_the_environment() {
     let arguments = ["explain", "--op", "all_reduce", "--bytes", "8B", "--json"];

@@ -295,7 +295,15 @@ impl Plan {
             "reduce_op" => call.reduce_op.to_string(),
             _ => call.mode.to_string(),
         };
-        format!("the rule is not for {key} = {has}")
+        match key {
+            "device" if has.is_empty() => {
+                "the rule names a device, and the group states no device name".to_owned()
+            }
+            "group" if has.is_empty() => {
+                "the rule names a group, and the group states no name".to_owned()
+            }
+            _ => format!("the rule is not for {key} = {has}"),
+        }
     }
 
     /// The run of sizes around `bytes` that are decided alike, and what follows it. All of them are

@@ -124,24 +124,20 @@ pub struct Diagnostic {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
+    /// Of the line, what stands around the mistake.
     excerpt: String,
+    /// Characters of the excerpt before the mistake.
+    indent: usize,
     width: usize,
 }
 
-/// The most characters of a line that are shown.
+/// The most characters of a line that are shown, and kept: a line may be a whole file.
 const WINDOW: usize = 160;
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Diagnostic { code, message, file, line, column, excerpt, width, .. } = self;
+        let Diagnostic { code, message, file, line, column, excerpt, indent, width, .. } = self;
         let margin = line.to_string().len();
-        // Of a long line, what stands around the mistake.
-        let before = *column as usize - 1;
-        let spare = excerpt.chars().count().saturating_sub(WINDOW);
-        let cut = before.saturating_sub(WINDOW / 2).min(spare);
-        let excerpt: String = excerpt.chars().skip(cut).take(WINDOW).collect();
-        let indent = before - cut;
-        let width = (*width).min(WINDOW.saturating_sub(indent).max(1));
         let severity = match code.severity() {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -157,6 +153,13 @@ impl fmt::Display for Diagnostic {
             None => Ok(()),
         }
     }
+}
+
+/// Line and column, from 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
 }
 
 /// A text to be parsed, and the name by which people know it.
@@ -176,20 +179,48 @@ impl Source {
         help: Option<String>,
     ) -> Diagnostic {
         let start = self.boundary(span.start);
-        let end = self.boundary(span.end.max(start));
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line = self.text[line_start..].split('\n').next().unwrap_or("").trim_end();
-        let on_this_line = self.text[start..end].split('\n').next().unwrap_or("").trim_end();
+        let column = self.text[line_start..start].chars().count() as u32 + 1;
+        let position = Position { line: self.line(start), column };
+        self.diagnostic_at(position, code, span, message, help)
+    }
+
+    /// As [`Self::diagnostic`], of a span whose position is known. However long the line is, this
+    /// looks at what is shown of it alone.
+    pub(crate) fn diagnostic_at(
+        &self,
+        position: Position,
+        code: Code,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let start = self.boundary(span.start);
+        let end = self.boundary(span.end.max(start));
+        let Position { line, column } = position;
+        let shown = |text: &str| -> String {
+            let on_this_line = text.chars().take_while(|c| *c != '\n');
+            on_this_line.take(WINDOW).collect::<String>().trim_end().to_owned()
+        };
+        let (behind, marked) = (shown(&self.text[start..]), shown(&self.text[start..end]));
+        let before = column as usize - 1;
+        let spare = (before + behind.chars().count()).saturating_sub(WINDOW);
+        let indent = before - before.saturating_sub(WINDOW / 2).min(spare);
+        let mut ahead: Vec<char> = self.text[..start].chars().rev().take(indent).collect();
+        ahead.reverse();
+        let excerpt = ahead.into_iter().chain(behind.chars()).take(WINDOW);
+        // One column a character: a tab or an escape sequence would push the caret away.
+        let excerpt: String = excerpt.map(|c| if c.is_control() { ' ' } else { c }).collect();
         Diagnostic {
             code,
             message: message.into(),
             help,
             file: self.name.clone(),
-            line: self.line(start),
-            column: self.text[line_start..start].chars().count() as u32 + 1,
-            // One column a character: a tab or an escape sequence would push the caret away.
-            excerpt: line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
-            width: on_this_line.chars().count().max(1),
+            line,
+            column,
+            excerpt: excerpt.trim_end().to_owned(),
+            indent,
+            width: marked.chars().count().clamp(1, WINDOW.saturating_sub(indent).max(1)),
         }
     }
 
@@ -200,7 +231,7 @@ impl Source {
     }
 
     /// The start of the character that holds this byte; the end of the text, if beyond it.
-    fn boundary(&self, at: usize) -> usize {
+    pub(crate) fn boundary(&self, at: usize) -> usize {
         let at = at.min(self.text.len());
         (0..=at).rev().find(|i| self.text.is_char_boundary(*i)).unwrap_or(0)
     }

@@ -5,6 +5,9 @@ const TOLD: usize = 12;
 /// So many of them are, the most alike.
 const EXCERPT: usize = 8;
 
+/// Of a longer word, what is compared: no known word is so long, and the time goes with the length.
+const COMPARED: usize = 100;
+
 /// What others call a word.
 const ALIASES: [(&str, &str); 7] = [
     ("bfloat16", "bf16"),
@@ -23,7 +26,7 @@ pub(crate) fn help<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> 
         0 => "none".to_owned(),
         1..=TOLD => known.join(", "),
         many => {
-            let lower = word.to_lowercase();
+            let lower = compared(word);
             let mut alike = known.clone();
             alike.sort_by_key(|k| edits(&lower, k));
             alike.truncate(EXCERPT);
@@ -39,7 +42,7 @@ pub(crate) fn help<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> 
 /// The known word that a person may have meant: what others call so, one that begins so, or has at
 /// most a third of its letters wrong, and one in any case.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let word = word.to_lowercase();
+    let word = compared(word);
     let alias = ALIASES.iter().find(|(others, _)| *others == word);
     let called_so = |k: &&&str| alias.is_some_and(|(_, ours)| *ours == **k);
     let begins_so = |k: &&&str| word.len() >= 3 && k.starts_with(&word);
@@ -48,6 +51,10 @@ fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         let close = known.iter().filter(|k| edits(&word, k) <= (k.chars().count() / 3).max(1));
         close.min_by_key(|k| edits(&word, k)).copied()
     })
+}
+
+fn compared(word: &str) -> String {
+    word.chars().take(COMPARED).collect::<String>().to_lowercase()
 }
 
 /// How many letters a lower-case word has wrong.

@@ -153,3 +153,31 @@ fn a_share_of_a_cache_is_a_size_where_the_cache_is_known_and_else_as_written() {
     assert_eq!(params_with(Caches { l2: 2 << 20, llc: 0 }), [("stream", "1MiB".to_owned())]);
     assert_eq!(params_with(Caches { l2: 0, llc: 8 << 20 }), [("stream", "l2/2".to_owned())]);
 }
+
+#[test]
+fn a_rule_that_names_what_the_group_does_not_state_says_so() {
+    let rules = "schema = 1
+[rule.one-device]
+match = { device = 'NVIDIA B200' }
+chain = [{ use = 'host' }]
+[rule.one-group]
+match = { group = 'tp' }
+chain = [{ use = 'host' }]
+";
+    let open = |descriptor| Offer { descriptor, state: OfferState::Open { capacity: u64::MAX } };
+    let reasons = |device: &str, tag: &str| -> Vec<String> {
+        let group = GroupProfile { device: device.to_owned(), tag: tag.to_owned(), ..group() };
+        let policy = isolated(&[rules]).unwrap().policy;
+        let plan = Plan::compile(group, Contract::DEFAULT, &policy, vec![open(&HOST)]);
+        let told = plan.explain_kind(&all_gather(), 64).considered;
+        let of = |rule: &str| told.iter().find(|c| c.rule == rule).unwrap().reason.clone();
+        vec![of("one-device"), of("one-group")]
+    };
+    let unnamed = [
+        "the rule names a device, and the group states no device name",
+        "the rule names a group, and the group states no name",
+    ];
+    assert_eq!(reasons("", ""), unnamed);
+    let others = ["the rule is not for device = NVIDIA H200", "the rule is not for group = ep"];
+    assert_eq!(reasons("NVIDIA H200", "ep"), others);
+}

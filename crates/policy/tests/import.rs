@@ -9,6 +9,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crossover_policy::import::{Format, import};
 use crossover_policy::{Code, Diagnostic, Severity, Sources};
@@ -195,4 +196,68 @@ fn rules_for_groups_that_cannot_be_are_lost_and_not_silently() {
         assert!(told.contains(why) && told.contains("none:2:"), "{least}..={most}: {told}");
         assert!(!imported.policy.contains("[rule."), "{}", imported.policy);
     }
+}
+
+/// What is no table at all, or a table without an end: a word of it is quoted, and not the file.
+#[test]
+fn a_large_file_is_refused_at_once_and_in_few_words() {
+    const SIZE: usize = 1_000_000;
+    let repeated = |part: &str| part.repeat(SIZE / part.len());
+    let ranges =
+        |of: &str| (0..60_000).map(|n| of.replace('N', &n.to_string())).collect::<String>();
+    let sets = ranges(r#",{"comm_size_min":N}"#);
+    let texts = [
+        repeated("a"),
+        repeated("a b "),
+        repeated(":"),
+        repeated("x#"),
+        repeated("1\n"),
+        repeated("the quick brown fox\n"),
+        repeated("allreduce#"),
+        repeated("barrier:inf#"),
+        repeated("UCC_A=b\n"),
+        format!("@{}", repeated("a")),
+        format!("[{}", repeated("1,")),
+        format!("[{}]:inf", ranges("N,")),
+        ranges("allreduce:N-inf:[N]:inf#"),
+        ranges("allreduce,N,N,ring,ll,1,1,2\n"),
+        repeated("allreduce,0,9,ring,ll,1,1,2\n"),
+        format!("{{{}}}", ranges(r#""keyN":1,"#).trim_end_matches(',')),
+        format!(
+            r#"{{"rule_file_version":3,"module":"tuned","collectives":{{"allreduce":[{}]}}}}"#,
+            &sets[1..]
+        ),
+    ];
+    for format in [Format::NcclTuner, Format::OpenMpi, Format::UccTune] {
+        for text in &texts {
+            let start = Instant::now();
+            let imported = import(format, "large", text);
+            let (took, head) = (start.elapsed(), &text[..40]);
+            assert!(took < Duration::from_secs(3), "{format}, {head:?}: {took:?}");
+            let Err(errors) = imported else { continue };
+            assert!(errors.len() <= 52, "{format}, {head:?}: {}", errors.len());
+            for error in &errors {
+                let told = error.to_string();
+                assert!(told.len() < 1000, "{format}, {head:?}: {told}");
+            }
+        }
+    }
+}
+
+/// What is left out of a list is counted, and what is left out of a word is shown to be.
+#[test]
+fn of_many_errors_the_first_are_listed_and_of_a_long_word_the_beginning() {
+    let errors = import(Format::UccTune, "many", &"x\n".repeat(80)).unwrap_err();
+    assert_eq!(errors.len(), 51);
+    let last = errors.last().unwrap();
+    assert_eq!((last.line, &*last.message), (51, "30 more of such errors, from here on"));
+    let text = format!("allreduce:{}:inf", "y".repeat(500));
+    let errors = import(Format::UccTune, "long", &text).unwrap_err();
+    let quoted = format!("unknown word or collective `{}..`", "y".repeat(60));
+    assert_eq!((errors[0].line, errors[0].column, &errors[0].message), (1, 11, &quoted));
+    let rows: String = (0..4001).map(|n| format!("allreduce,{n},{n},ring,ll,1,1,2\n")).collect();
+    let errors = import(Format::NcclTuner, "rows", &rows).unwrap_err();
+    assert_eq!((errors.len(), errors[0].line), (1, 4001), "{}", all_of(&errors));
+    let fits = rows.rsplit_once("allreduce,").unwrap().0;
+    assert!(import(Format::NcclTuner, "fits", fits).is_ok());
 }

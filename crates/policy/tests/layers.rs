@@ -67,18 +67,18 @@ fn load(
     Sources::of(&settings, arch).load(&registry()).map_err(|e| files.shown(&e))
 }
 
-/// Its first rule about one node, with the line that it stands on now. Those about several have more
-/// keys, and come before.
+/// Its first rule about one node of any processors, with the line that it stands on now. Those about
+/// several nodes, or about AMD's processors, have more keys, and come before.
 fn first_of_the_host_pack() -> String {
     let pack = include_str!("../../../policies/host.toml");
     let line = pack.lines().position(|line| line == "[rule.host-all-reduce-2]");
     format!("host-all-reduce-2 pack {}", line.expect("the pack's first rule") + 1)
 }
 
-/// The first of these about one node.
+/// The first of these about one node of any processors.
 fn on_one_node(rules: &[String]) -> &str {
-    let mut about_one = rules.iter().filter(|rule| !rule.starts_with("mpi"));
-    about_one.next().expect("the pack has one")
+    let special = |rule: &&String| rule.starts_with("mpi") || rule.starts_with("host-amd");
+    rules.iter().find(|rule| !special(rule)).expect("the pack has one")
 }
 
 #[test]

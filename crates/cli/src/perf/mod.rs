@@ -47,7 +47,8 @@ pub(crate) struct Args {
     /// Number of ranks, each started here [default: 2, or the launcher's]
     #[arg(short = 'n', value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..))]
     ranks: Option<u32>,
-    /// The least size, such as 8, 32K or 16M (binary)
+    /// The least size, such as 8, 32K or 16M (binary); a size is rounded down to whole elements for
+    /// all ranks
     #[arg(short = 'b', value_name = "SIZE", default_value = "8", value_parser = sizes::parse)]
     first: u64,
     /// The greatest size

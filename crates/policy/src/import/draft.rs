@@ -115,6 +115,9 @@ impl Groups {
 impl Draft {
     /// Puts a row behind the others. Sizes that they take from it are not written again.
     pub(super) fn push(&mut self, findings: &mut Findings<'_>, row: Row, overlaps: Overlaps) {
+        if findings.is_too_much(self.taken.len(), &row.span) {
+            return;
+        }
         let mut parts = vec![row.bytes];
         let mut ahead = Vec::new();
         for taken in self.taken.iter().filter(|taken| taken.op == row.op) {
@@ -158,16 +161,23 @@ impl Draft {
             let peers = rules.iter().filter(|b| b.op == a.op);
             peers.filter(|b| b.groups.intersect(&a.groups)).count() > 1
         };
+        let contested: Vec<&Op> = Op::ALL
+            .iter()
+            .filter(|op| rules.iter().any(|rule| rule.op == **op && rivals(rule)))
+            .collect();
         (0..)
             .zip(rules)
             .map(|(at, rule)| {
-                let contested = rules.iter().any(|r| r.op == rule.op && rivals(r));
+                let contested = contested.contains(&&rule.op);
                 let behind = rules.iter().skip(at + 1).filter(|r| r.op == rule.op).count();
                 (contested && behind > 0).then_some(behind)
             })
             .collect()
     }
 }
+
+/// More lines than this are not all named.
+const NAMED: usize = 8;
 
 /// What there is to say of a row behind those of some lines, of which these parts are left.
 fn overlap(ahead: &[u32], parts: &[ByteRange], whole: ByteRange) -> Option<String> {
@@ -176,6 +186,9 @@ fn overlap(ahead: &[u32], parts: &[ByteRange], whole: ByteRange) -> Option<Strin
     let lines = match &lines[..] {
         [] => return None,
         [line] => format!("line {line}"),
+        lines @ [first, .., last] if lines.len() > NAMED => {
+            format!("{} lines from {first} to {last}", lines.len())
+        }
         [lines @ .., last] => {
             let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
             format!("lines {} and {last}", lines.join(", "))

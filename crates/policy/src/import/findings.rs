@@ -1,15 +1,43 @@
 //! What an importer has to say about its input.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::diagnostic::{Code, Diagnostic, Source};
+use crate::diagnostic::{Code, Diagnostic, Position, Source};
 use crate::suggest;
 
 /// Errors, losses and notes, as they are found.
 pub(super) struct Findings<'s> {
     source: &'s Source,
+    /// The byte at which each line starts.
+    starts: Vec<usize>,
+    /// The last byte whose position was asked for: most are asked for in order.
+    last: (usize, Position),
     errors: Vec<Diagnostic>,
+    /// How many errors are not listed, and where the first of them is.
+    unlisted: Option<(usize, Range<usize>)>,
     told: Vec<Told>,
+    /// Where in `told` a message is that is told once.
+    once: HashMap<String, usize>,
+    is_full: bool,
+}
+
+/// The most errors that are listed: a file with more of them is something else.
+const LISTED: usize = 50;
+
+/// The most rows, entries or remarks of one file. Each is compared with all others, and no table
+/// that a person tuned comes near.
+const MOST: usize = 4000;
+
+/// The most characters of a word that are quoted.
+const QUOTED: usize = 60;
+
+/// A word of the file as messages quote it: of a long one, how it begins.
+pub(super) fn short(word: &str) -> String {
+    match word.char_indices().nth(QUOTED) {
+        None => word.to_owned(),
+        Some((end, _)) => format!("{}..", &word[..end]),
+    }
 }
 
 /// A loss or a note.
@@ -21,7 +49,17 @@ struct Told {
 
 impl<'s> Findings<'s> {
     pub(super) fn new(source: &'s Source) -> Self {
-        Findings { source, errors: Vec::new(), told: Vec::new() }
+        let ends = source.text.match_indices('\n').map(|(at, _)| at + 1);
+        Findings {
+            source,
+            starts: std::iter::once(0).chain(ends).collect(),
+            last: (0, Position { line: 1, column: 1 }),
+            errors: Vec::new(),
+            unlisted: None,
+            told: Vec::new(),
+            once: HashMap::new(),
+            is_full: false,
+        }
     }
 
     pub(super) fn text(&self) -> &'s str {
@@ -40,7 +78,38 @@ impl<'s> Findings<'s> {
 
     /// The line of a byte, from 1.
     pub(super) fn line(&self, at: usize) -> u32 {
-        self.source.line(at)
+        self.starts.partition_point(|start| *start <= at) as u32
+    }
+
+    fn position(&mut self, at: usize) -> Position {
+        let text = &self.source.text;
+        let at = self.source.boundary(at);
+        let line = self.line(at);
+        let (last, known) = self.last;
+        let (from, column) = match known.line == line && last <= at {
+            true => (last, known.column),
+            false => (self.starts[line as usize - 1], 1),
+        };
+        let column = column + text[from..at].chars().count() as u32;
+        self.last = (at, Position { line, column });
+        self.last.1
+    }
+
+    /// Is this one more than there may be of something? Then that is an error, told once.
+    pub(super) fn is_too_much(&mut self, count: usize, span: &Range<usize>) -> bool {
+        if count >= MOST && !self.is_full {
+            self.is_full = true;
+            let message = format!("the file has more than {MOST} rows, entries or ranges");
+            let help =
+                "is it the file that was meant? take it apart, or leave out what is not used";
+            // Beside those that are listed: it says why the rest was not read.
+            let position = self.position(span.start);
+            let help = Some(help.to_owned());
+            let span = span.clone();
+            let error = self.source.diagnostic_at(position, Code::Foreign, span, message, help);
+            self.errors.push(error);
+        }
+        self.is_full
     }
 
     pub(super) fn error(
@@ -49,8 +118,14 @@ impl<'s> Findings<'s> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
+        if self.errors.len() >= LISTED {
+            self.unlisted.get_or_insert((0, span)).0 += 1;
+            return;
+        }
+        let position = self.position(span.start);
         let help = Some(help.into());
-        self.errors.push(self.source.diagnostic(Code::Foreign, span, message, help));
+        let error = self.source.diagnostic_at(position, Code::Foreign, span, message, help);
+        self.errors.push(error);
     }
 
     /// A word that is none of those that the other system has.
@@ -61,7 +136,9 @@ impl<'s> Findings<'s> {
         word: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) {
-        self.error(span, message, suggest::help(word, known));
+        let is_listed = self.errors.len() < LISTED;
+        let help = if is_listed { suggest::help(word, known) } else { String::new() };
+        self.error(span, message, help);
     }
 
     /// What the policy does not do, or does otherwise. Said of one place.
@@ -85,15 +162,22 @@ impl<'s> Findings<'s> {
     }
 
     fn tell(&mut self, code: Code, span: Range<usize>, message: String) {
-        let said = self.source.diagnostic(code, span, message, None);
+        if self.is_too_much(self.told.len(), &span) {
+            return;
+        }
+        let position = self.position(span.start);
+        let said = self.source.diagnostic_at(position, code, span, message, None);
         self.told.push(Told { said, lines: Vec::new() });
     }
 
     fn tell_once(&mut self, code: Code, span: Range<usize>, message: String) {
-        match self.told.iter().position(|told| told.said.message == message) {
-            None => self.tell(code, span, message),
+        match self.once.get(&message).copied().filter(|at| *at < self.told.len()) {
+            None => {
+                self.once.insert(message.clone(), self.told.len());
+                self.tell(code, span, message);
+            }
             Some(at) => {
-                let line = self.source.line(span.start);
+                let line = self.line(span.start);
                 let told = &mut self.told[at];
                 if told.lines.last().unwrap_or(&told.said.line) != &line {
                     told.lines.push(line);
@@ -105,6 +189,13 @@ impl<'s> Findings<'s> {
     /// The losses and the notes, each in the order of the input; or the errors.
     pub(super) fn finish(mut self) -> Result<(Vec<Diagnostic>, Vec<Diagnostic>), Vec<Diagnostic>> {
         if !self.errors.is_empty() {
+            if let Some((count, span)) = self.unlisted.take() {
+                let position = self.position(span.start);
+                let message = format!("{count} more of such errors, from here on");
+                let help = Some("is it the file that was meant?".to_owned());
+                let more = self.source.diagnostic_at(position, Code::Foreign, span, message, help);
+                self.errors.push(more);
+            }
             self.errors.sort_by_key(|error| (error.line, error.column));
             return Err(self.errors);
         }

@@ -69,8 +69,8 @@ pub struct Imported {
 ///
 /// # Errors
 ///
-/// What is malformed, and every word that the other system does not have: all of them at once,
-/// unless the rest cannot be made out.
+/// What is malformed, and every word that the other system does not have: all of them at once, but
+/// for those of a file that is full of them, unless the rest cannot be made out.
 pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Diagnostic>> {
     let source = Source { name: name.to_owned(), text: text.to_owned() };
     let mut findings = Findings::new(&source);

@@ -1,5 +1,6 @@
 //! A draft as the text of a policy file.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use crossover_core::facts::HOST_ARCH;
@@ -24,13 +25,13 @@ pub(super) fn text(
     head(&mut out, "Nothing is lost by how this was read", notes);
     out += "\nschema = 1\n";
     let priorities = draft.priorities();
-    let mut ids: Vec<String> = Vec::new();
+    let mut ids: HashSet<String> = HashSet::new();
     for (drafted, priority) in draft.rules.iter().zip(priorities) {
         let id = new_id(format, drafted, &ids);
         rule(&mut out, &id, drafted, priority);
         let from = quoted(&format!("{format}: {name}"));
         let _ = writeln!(out, "evidence = {{ kind = \"ported\", from = {from} }}");
-        ids.push(id);
+        ids.insert(id);
     }
     out
 }
@@ -46,7 +47,7 @@ fn head(out: &mut String, heading: &str, told: &[Diagnostic]) {
 }
 
 /// The format and the line of the first row; a number where a line gave several rules.
-fn new_id(format: Format, rule: &Rule, taken: &[String]) -> String {
+fn new_id(format: Format, rule: &Rule, taken: &HashSet<String>) -> String {
     let line = rule.chain.first().map_or(0, |candidate| candidate.line);
     let plain = format!("{}-{line}", format.prefix());
     let mut id = plain.clone();

@@ -29,9 +29,11 @@ const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
 
 const BLOCKS: Param =
     Param { name: "blocks", values: Values::Count { min: 1, max: 1024 }, default: 64 };
-/// As the shipped policy for the host sets it.
-const STREAM: Param =
-    Param { name: "stream", values: Values::Bytes { min: 0, max: u64::MAX }, default: u64::MAX };
+/// As the shipped policy for the host sets them.
+const WAYS: &[Param] = &[bytes("stream"), bytes("ring"), bytes("twice")];
+const fn bytes(name: &'static str) -> Param {
+    Param { name, values: Values::Bytes { min: 0, max: u64::MAX }, default: u64::MAX }
+}
 const SHAPE: Param = Param { name: "shape", values: Values::Words(&["tree", "ring"]), default: 0 };
 const EARLY: Param = Param { name: "early", values: Values::Flag, default: 0 };
 
@@ -42,9 +44,9 @@ const fn descriptor(id: &'static str, algorithms: &'static [Algorithm]) -> Descr
 pub static HOST: Descriptor = descriptor(
     "host",
     &[
-        Algorithm { params: &[STREAM], ..algorithm("one_shot", Eligibility::EVERYTHING) },
+        Algorithm { params: WAYS, ..algorithm("one_shot", Eligibility::EVERYTHING) },
         Algorithm {
-            params: &[STREAM],
+            params: WAYS,
             ..algorithm(
                 "two_shot",
                 Eligibility { ops: Ops::of(&[Op::AllReduce]), ..Eligibility::EVERYTHING },

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 
 /// The columns, in their fixed order. The last two may be absent.
 pub(super) const COLUMNS: [&str; 10] = [
@@ -47,7 +47,8 @@ impl Field<'_> {
         match self.text.parse() {
             Ok(size) if digits => Some(size),
             _ => {
-                let message = format!("`{column}` is a number of bytes, not `{}`", self.text);
+                let message =
+                    format!("`{column}` is a number of bytes, not `{}`", short(self.text));
                 let help = "write it out, such as 65536; NCCL's plug-in would take the digits in \
                             front alone";
                 findings.error(self.span.clone(), message, help);
@@ -72,8 +73,8 @@ impl Field<'_> {
             _ => {}
         }
         let most = if greatest == u32::MAX { String::new() } else { format!(" to {greatest}") };
-        let message =
-            format!("`{column}` is a number from {least}{most}, or -1, not `{}`", self.text);
+        let text = short(self.text);
+        let message = format!("`{column}` is a number from {least}{most}, or -1, not `{text}`");
         let help =
             "-1 is any; NCCL's plug-in would take the digits in front alone, and 0 for a word";
         findings.error(self.span.clone(), message, help);

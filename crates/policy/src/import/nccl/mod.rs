@@ -5,7 +5,7 @@ mod fields;
 mod row;
 
 use super::draft::{Draft, Overlaps};
-use super::findings::Findings;
+use super::findings::{Findings, short};
 use fields::{COLUMNS, Field, fields};
 
 /// What the plug-in reads of a line at a time; what follows is a line of its own to it.
@@ -51,7 +51,7 @@ fn header(findings: &mut Findings<'_>, fields: &[Field<'_>]) {
     } else if let Some((field, column)) =
         fields.iter().zip(COLUMNS).find(|(field, column)| field.text != *column)
     {
-        let message = format!("column `{}` stands where `{column}` belongs", field.text);
+        let message = format!("column `{}` stands where `{column}` belongs", short(field.text));
         findings.error(field.span.clone(), message, format!("the order is fixed: {order}"));
     } else {
         let message =

@@ -5,7 +5,7 @@ use crossover_core::policy::{Basis, ByteRange};
 
 use super::fields::{COLUMNS, Field, REQUIRED};
 use crate::import::draft::{Groups, Memory, Row, Target};
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 use crate::import::ranges::{Counts, inclusive};
 
 /// By NCCL's name, which op it is and whose bytes NCCL counts: the greater of what a rank sends and
@@ -138,7 +138,7 @@ fn collective(findings: &mut Findings<'_>, field: &Field<'_>) -> Option<Option<(
     if known.is_none() {
         let message = format!(
             "unknown collective `{}`, which NCCL's plug-in would take for `allreduce`",
-            field.text
+            short(field.text)
         );
         let names = COLLECTIVES.iter().map(|(name, _)| *name);
         findings.unknown(field.span.clone(), message, field.text, names);
@@ -185,7 +185,7 @@ fn word<'w>(
     if word.is_none() {
         let message = format!(
             "unknown {column} `{}`, which NCCL's plug-in would take for `{instead}`",
-            field.text
+            short(field.text)
         );
         findings.unknown(field.span.clone(), message, field.text, known.iter().copied());
     }

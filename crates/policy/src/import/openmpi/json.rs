@@ -11,7 +11,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::collective::{self, Collective};
 use super::{Algorithm, Part, Rule, Set};
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 use crate::import::ranges::{Counts, inclusive};
 use value::{array, keys, number, object, span, text};
 
@@ -90,7 +90,7 @@ fn file(findings: &mut Findings<'_>, root: &Object<'_>, sets: &mut Vec<Set>) {
                     let name = property.name.as_str();
                     let at = property.range.start..property.range.start + name.len() + 2;
                     let Some(collective) = collective::by_name(name) else {
-                        let message = format!("unknown collective `{name}`");
+                        let message = format!("unknown collective `{}`", short(name));
                         findings.unknown(at, message, name, collective::names());
                         continue;
                     };
@@ -113,6 +113,9 @@ fn collective_sets(
     let mut taken: Vec<(u32, Part)> = Vec::new();
     for value in array(findings, collective.name, value) {
         let Some(object) = object(findings, "an entry", value) else { continue };
+        if findings.is_too_much(taken.len(), &span(value)) {
+            return;
+        }
         let known = ["comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"];
         keys(findings, object, "an entry", &known, &["rules"]);
         let nodes = distribution(findings, object);
@@ -151,6 +154,9 @@ fn left(
 ) -> Vec<Part> {
     let mut parts = vec![whole];
     for (line, before) in taken {
+        if parts.is_empty() {
+            break; // nothing is left that another could take
+        }
         if !before.world.intersect(whole.world) || !before.nodes.intersect(whole.nodes) {
             continue;
         }
@@ -195,7 +201,8 @@ fn distribution(findings: &mut Findings<'_>, object: &Object<'_>) -> Option<Coun
         }
         other => {
             let message = format!(
-                "unknown comm_rank_distribution `{other}`, which Open MPI would take for `any`"
+                "unknown comm_rank_distribution `{}`, which Open MPI would take for `any`",
+                short(other)
             );
             findings.unknown(span(&property.value), message, other, known);
             None
@@ -239,7 +246,8 @@ fn algorithm(
     if id.is_none() {
         let message = format!(
             "`{}` has no algorithm `{}`; Open MPI would drop the rule without a word",
-            collective.name, name.value
+            collective.name,
+            short(&name.value)
         );
         findings.unknown(span(value), message, &name.value, collective.algorithms.iter().copied());
     }

@@ -7,7 +7,7 @@ use crossover_core::policy::ByteRange;
 
 use super::transport::{Serves, Transport};
 use super::{pieces, size, span};
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 use crate::import::ranges::Counts;
 
 /// What an entry says, of one layer.
@@ -163,7 +163,7 @@ fn word(findings: &mut Findings<'_>, words: &mut Words, text: &str, at: usize) -
             return twice(findings, "numbers of ranks");
         }
         if !text.ends_with(']') {
-            findings.error(place, format!("`{text}` has no `]`"), "write `[2-8]`");
+            findings.error(place, format!("`{}` has no `]`", short(text)), "write `[2-8]`");
             return None;
         }
         words.teams = Some(size::teams(findings, text, at)?);
@@ -174,7 +174,7 @@ fn word(findings: &mut Findings<'_>, words: &mut Words, text: &str, at: usize) -
         let score =
             if lower == "inf" { Some(INF) } else { lower.parse().ok().filter(|s| *s <= INF) };
         if score.is_none() {
-            let message = format!("score `{text}` is greater than {INF}");
+            let message = format!("score `{}` is greater than {INF}", short(text));
             findings.error(place, message, "write `inf` for the greatest");
         }
         words.score = Some(score?);
@@ -217,7 +217,7 @@ fn list<T: Copy>(
         match known.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)) {
             Some((_, meaning)) => meanings.push(*meaning),
             None => {
-                let message = format!("unknown {kind} `{word}`");
+                let message = format!("unknown {kind} `{}`", short(word));
                 let names = known.iter().map(|(name, _)| *name);
                 findings.unknown(span(at, word), message, word, names);
                 return None;
@@ -239,7 +239,7 @@ fn algorithm(
     let by_number = name.parse::<usize>().ok().and_then(|id| known.get(id));
     let found = by_number.or_else(|| known.iter().find(|k| k.eq_ignore_ascii_case(name)));
     if found.is_none() {
-        let message = format!("`{}` has no algorithm `{name}` for {op}", transport.name);
+        let message = format!("`{}` has no algorithm `{}` for {op}", transport.name, short(name));
         findings.unknown(place.clone(), message, name, known.iter().copied());
     }
     found.copied()

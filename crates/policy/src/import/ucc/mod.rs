@@ -12,7 +12,7 @@ mod transport;
 use std::ops::Range;
 
 use super::draft::{Draft, Overlaps};
-use super::findings::Findings;
+use super::findings::{Findings, short};
 use entry::Entry;
 use transport::{Transport, UCP};
 
@@ -61,7 +61,7 @@ fn line_of(findings: &mut Findings<'_>, written: &str, at: usize, entries: &mut 
     let (value, value_at) = unquoted(value_trimmed.trim_end(), value_at);
     let layer = variable.strip_prefix("UCC_").and_then(|v| v.strip_suffix("_TUNE"));
     let Some(layer) = layer else {
-        let message = format!("`{variable}` is no `TUNE` string: it is left out");
+        let message = format!("`{}` is no `TUNE` string: it is left out", short(variable));
         findings.loss(name_span, message);
         return;
     };
@@ -70,11 +70,12 @@ fn line_of(findings: &mut Findings<'_>, written: &str, at: usize, entries: &mut 
     match Transport::all().find(named) {
         Some(transport) => string(findings, transport, value, value_at, entries),
         None if transport.is_none() && layer.starts_with("CL_") => {
+            let variable = short(variable);
             let message = format!("collective layers have no equal here: `{variable}` is left out");
             findings.loss(name_span, message);
         }
         None => {
-            let message = format!("`{variable}` names no transport layer of UCC's");
+            let message = format!("`{}` names no transport layer of UCC's", short(variable));
             let known: Vec<String> = Transport::all().map(Transport::variable).collect();
             findings.unknown(name_span, message, variable, known.iter().map(String::as_str));
         }
@@ -89,6 +90,9 @@ fn string(
     entries: &mut Vec<Entry>,
 ) {
     for (at, text) in pieces(text, at, '#') {
+        if findings.is_too_much(entries.len(), &span(at, text)) {
+            return;
+        }
         entries.extend(entry::read(findings, transport, text, at));
     }
 }

@@ -8,7 +8,7 @@ use crossover_core::policy::{Basis, ByteRange};
 use super::entry::Entry;
 use super::transport::{Serves, Transport};
 use crate::import::draft::{Groups, Memory, Row, Target};
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 use crate::import::ranges::{Counts, intersect, without};
 
 /// What one entry says of one op, range and number of ranks.
@@ -28,6 +28,9 @@ pub(super) fn rows(findings: &mut Findings<'_>, entries: Vec<Entry>) -> Vec<Row>
     for (at, entry) in entries.iter().enumerate() {
         let mut refused = false;
         for claim in claims_of(findings, at, entry) {
+            if findings.is_too_much(claims.len(), &entry.span) {
+                return Vec::new();
+            }
             // Once an entry, which may be for all ops.
             refused = refused || overlaps(findings, &entries, &claims, &claim);
             claims.push(claim);
@@ -118,7 +121,7 @@ fn overlaps(
     });
     let Some(before) = before else { return false };
     let span = entries[before.entry].span.clone();
-    let (line, text) = (findings.line(span.start), &findings.text()[span]);
+    let (line, text) = (findings.line(span.start), short(&findings.text()[span]));
     let message = format!("overlaps `{text}` of line {line} for {}", claim.op);
     let help = "UCC refuses the later of the two, and mostly the whole string with it, in its log \
                 alone; let one end where the other begins";

@@ -3,22 +3,25 @@
 use crossover_core::policy::ByteRange;
 
 use super::{pieces, span};
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 use crate::import::ranges::{Counts, inclusive};
 
 /// `0-4k,8k-inf`: sizes, both ends inside; `None` if it is wrong, which is told.
 pub(super) fn sizes(findings: &mut Findings<'_>, text: &str, at: usize) -> Option<Vec<ByteRange>> {
     let mut ranges = Vec::new();
     for (at, text) in pieces(text, at, ',') {
+        if findings.is_too_much(ranges.len(), &span(at, text)) {
+            return None;
+        }
         let bounds = text.split_once('-').and_then(|(low, high)| Some((size(low)?, size(high)?)));
         let Some((low, high)) = bounds else {
-            let message = format!("`{text}` is no range of sizes");
+            let message = format!("`{}` is no range of sizes", short(text));
             let help = "write `0-4k` or `1m-inf`; the units are b, k, m, g and t, of 1024 each";
             findings.error(span(at, text), message, help);
             return None;
         };
         if low >= high {
-            let message = format!("`{text}` does not end after its start");
+            let message = format!("`{}` does not end after its start", short(text));
             findings.error(
                 span(at, text),
                 message,
@@ -59,6 +62,9 @@ pub(super) fn teams(findings: &mut Findings<'_>, text: &str, at: usize) -> Optio
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
     let mut teams: Vec<Counts> = Vec::new();
     for (at, text) in pieces(inner.unwrap_or(""), at + 1, ',') {
+        if findings.is_too_much(teams.len(), &span(at, text)) {
+            return None;
+        }
         let count = |text: &str| match text {
             _ if text.eq_ignore_ascii_case("inf") => Some(u32::MAX),
             _ if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
@@ -75,7 +81,7 @@ pub(super) fn teams(findings: &mut Findings<'_>, text: &str, at: usize) -> Optio
                 teams.extend(parts);
             }
             _ => {
-                let message = format!("`{text}` is no number of ranks");
+                let message = format!("`{}` is no number of ranks", short(text));
                 findings.error(span(at, text), message, "write `[8]`, `[2-8]` or `[2-4,16-inf]`");
                 return None;
             }

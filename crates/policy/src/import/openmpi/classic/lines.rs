@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 
 /// What is wrong has been told, and what follows cannot be made out.
 pub(super) struct Stop;
@@ -145,12 +145,13 @@ impl Lines {
             match word.parse() {
                 Ok(value) if digits && plain => numbers.push(Number { value, span }),
                 _ if digits && !plain => {
+                    let word = short(&word);
                     let message = format!("`{word}` begins with 0: Open MPI takes it for octal");
                     findings.error(span, message, "write it in decimal, without the 0");
                     return Err(Stop);
                 }
                 _ => {
-                    let message = format!("`{word}` is no whole number");
+                    let message = format!("`{}` is no whole number", short(&word));
                     let help = "Open MPI would skip it, sign by sign; comments begin with `#`, and \
                                 sizes have no units";
                     findings.error(span, message, help);
@@ -169,7 +170,7 @@ fn version(findings: &mut Findings<'_>, at: usize, word: &str) -> u32 {
     match word[HEADER.len()..].parse() {
         Ok(version @ 1..=2) => version,
         _ => {
-            let message = format!("`{word}` is no version of the classic format");
+            let message = format!("`{}` is no version of the classic format", short(word));
             let help = "there are `rule-file-version-1` and `rule-file-version-2`; 3 is JSON";
             findings.error(at..at + word.len(), message, help);
             1

@@ -1,11 +1,12 @@
 //! JSON values of the kinds that are expected, or words about those that are not.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 
-use crate::import::findings::Findings;
+use crate::import::findings::{Findings, short};
 
 pub(super) fn span(value: &Value<'_>) -> Range<usize> {
     let range = value.range();
@@ -73,17 +74,21 @@ pub(super) fn keys(
     known: &[&str],
     required: &[&str],
 ) {
-    for (at, property) in object.properties.iter().enumerate() {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for property in &object.properties {
         let name = property.name.as_str();
         let place = property.range.start..property.range.start + name.len() + 2;
         if !known.is_empty() && !known.contains(&name) {
-            let message = format!("unknown key `{name}` in {what}");
+            let message = format!("unknown key `{}` in {what}", short(name));
             findings.unknown(place.clone(), message, name, known.iter().copied());
         }
-        if let Some(first) = object.properties[..at].iter().find(|p| p.name.as_str() == name) {
-            let message = format!("`{name}` is there twice");
-            let line = findings.line(first.range.start);
-            findings.error(place, message, format!("it is on line {line} already"));
+        match seen.get(name) {
+            Some(first) => {
+                let message = format!("`{}` is there twice", short(name));
+                let line = findings.line(*first);
+                findings.error(place, message, format!("it is on line {line} already"));
+            }
+            None => drop(seen.insert(name, property.range.start)),
         }
     }
     for name in required.iter().filter(|name| object.get(name).is_none()) {
