@@ -110,7 +110,7 @@ mod tests {
         for (world, most) in [(2, 2 * MIB), (4, 2 * MIB), (8, MIB), (16, MIB / 2)] {
             assert_eq!(usual_ring(world), most, "{world}");
         }
-        assert!((1..=16).all(|world| usual_ring(world) % 64 == 0));
+        assert!((1..=16).all(|world| usual_ring(world).is_multiple_of(64)));
         assert_eq!(ring(&BackendSettings::default()).ok(), Some(None));
         assert_eq!((asked("0B"), asked("4MiB")), (Ok(Some(0)), Ok(Some(4 * MIB))));
         for wrong in ["65MiB", "63B", "2M", "-64B", ""] {

@@ -23,6 +23,10 @@ pub(crate) enum Bench {
     Report {
         /// Where `bench peers` wrote
         dir: PathBuf,
+        /// The least of the rounds in place of their median: where a virtual machine's processors move
+        /// while it measures, now near each other and now far
+        #[arg(long)]
+        least: bool,
     },
 }
 
@@ -66,9 +70,10 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
             let target = target(root)?;
             let out = args.out.clone().unwrap_or_else(|| target.join("host-peers"));
             rounds::run(root, &target, &out, &args)?;
-            print(&out)
+            print(&out, report::median)
         }
-        Bench::Report { dir } => print(&dir),
+        Bench::Report { dir, least: false } => print(&dir, report::median),
+        Bench::Report { dir, least: true } => print(&dir, report::least),
     }
 }
 
@@ -78,8 +83,8 @@ fn target(root: &Path) -> Result<PathBuf> {
     std::path::absolute(&dir).with_context(|| format!("CARGO_TARGET_DIR {}", dir.display()))
 }
 
-fn print(dir: &Path) -> Result<()> {
-    let tables = report::tables(&record::read(dir)?);
+fn print(dir: &Path, over: report::Over) -> Result<()> {
+    let tables = report::tables(&record::read(dir)?, over);
     #[expect(clippy::print_stdout, reason = "a program")]
     {
         print!("{tables}");

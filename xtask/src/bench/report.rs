@@ -9,8 +9,11 @@ use super::record::{Cell, Record};
 const OURS: &str = "crossover";
 const BARE: &str = "bare";
 
-/// Medians over the rounds, in Markdown.
-pub(super) fn tables(record: &Record) -> String {
+/// What is made of a contender's rounds: [`median`] or [`least`].
+pub(super) type Over = fn(Vec<f64>) -> Option<f64>;
+
+/// Of the rounds what `over` says, in Markdown.
+pub(super) fn tables(record: &Record, over: Over) -> String {
     let mut text = String::new();
     for ranks in distinct(record.cells.iter().map(|cell| cell.ranks)) {
         machine(&mut text, record, ranks);
@@ -20,7 +23,7 @@ pub(super) fn tables(record: &Record) -> String {
                 let cells: Vec<&Cell> = record.cells.iter().filter(of).collect();
                 if !cells.is_empty() {
                     let _ = write!(text, "\n### {op}, {dtype}, {ranks} ranks\n\n");
-                    table(&mut text, &Floor::new(record, ranks), &op, &cells);
+                    table(&mut text, &Floor::new(record, ranks), &op, &cells, over);
                 }
             }
         }
@@ -50,13 +53,13 @@ fn machine(text: &mut String, record: &Record, ranks: u32) {
     }
 }
 
-fn table(text: &mut String, floor: &Floor<'_>, op: &str, cells: &[&Cell]) {
+fn table(text: &mut String, floor: &Floor<'_>, op: &str, cells: &[&Cell], over: Over) {
     text.push_str(
         "| bytes | floor | bare | ours | best peer | ours / best peer | ours - bare | bare / floor \
          |\n|---|---|---|---|---|---|---|---|\n",
     );
     for bytes in distinct(cells.iter().map(|cell| cell.bytes)) {
-        let row = Row::new(floor.least(op, bytes), bytes, cells);
+        let row = Row::new(floor.least(op, bytes), bytes, cells, over);
         let _ = writeln!(text, "{}", row.in_markdown());
     }
 }
@@ -74,7 +77,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(floor: Option<f64>, bytes: u64, cells: &[&Cell]) -> Row {
+    fn new(floor: Option<f64>, bytes: u64, cells: &[&Cell], over: Over) -> Row {
         let here: Vec<&&Cell> = cells.iter().filter(|cell| cell.bytes == bytes).collect();
         let names = distinct(here.iter().map(|cell| cell.contender.clone()));
         let is_right =
@@ -82,7 +85,7 @@ impl Row {
         let (right, wrong): (Vec<String>, Vec<String>) = names.into_iter().partition(is_right);
         let time = |name: &str| {
             let times = here.iter().filter(|cell| cell.contender == name && cell.right);
-            let time = median(times.map(|cell| cell.microseconds).collect());
+            let time = over(times.map(|cell| cell.microseconds).collect());
             time.filter(|_| right.iter().any(|one| one == name))
         };
         let peers = right.iter().filter(|name| ![OURS, BARE].contains(&name.as_str()));
@@ -128,6 +131,11 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// The least one.
+pub(super) fn least(values: Vec<f64>) -> Option<f64> {
+    values.into_iter().min_by(f64::total_cmp)
+}
+
 /// Each once, in the order of their first occurrence.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
@@ -171,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_row_has_medians_over_rounds_and_the_best_of_the_medians() {
-        let text = tables(&parse(LINES).unwrap());
+        let text = tables(&parse(LINES).unwrap(), median);
         // ours: 2.0 of (9.0, 2.0, 1.0). quick has the best single round (1.0) and a median of 5.0;
         // steady's is 4.0; broken is quicker than both, and wrong in one round. floor: 64 KiB at 8
         // bytes a nanosecond, the better rate of 1 KiB, is 8.192 us.
@@ -179,6 +187,15 @@ mod tests {
             "| 64 KiB | 8.19 | 16.4 | 2.00 | 4.00 steady | 0.50 | -14.4 | 2.00 | WRONG: broken";
         assert!(text.lines().any(|line| line == row), "{text}");
         assert!(text.contains("A cache line's way 100 ns, a switch of ranks 500 ns"), "{text}");
+    }
+
+    #[test]
+    fn a_row_has_the_least_of_the_rounds_if_asked() {
+        let text = tables(&parse(LINES).unwrap(), least);
+        // ours: 1.0, and quick's best single round is as quick.
+        let row =
+            "| 64 KiB | 8.19 | 16.4 | 1.00 | 1.00 quick | 1.00 | -15.4 | 2.00 | WRONG: broken";
+        assert!(text.lines().any(|line| line == row), "{text}");
     }
 
     #[test]
