@@ -1,7 +1,7 @@
 //! Where things lie in a group's segment.
 //!
 //! ```text
-//! 0      token            nonce, world, layout version, chunk: written by rank 0 before anyone maps
+//! 0      token            nonce, world, layout version, chunk, ring: written by rank 0 before anyone maps
 //! 128    verdict word     0 none, 1 being written, 2 written
 //! 256    verdict          the encoded verdict
 //! 2048   status lines     per rank 128 B: closed word, mark of set-up, bell

@@ -51,18 +51,16 @@ pub(crate) const PARAMS: &[Param] = &[
         values: Values::Bytes { min: 64, max: NO_LIMIT },
         default: 64 * 1024, // size: less is moved in the time of a few hand-overs
     },
-    // Up to how many bytes of input a call's data go round the ring.
-    Param {
-        name: "ring",
-        values: Values::Bytes { min: 0, max: NO_LIMIT },
-        default: 64 * 1024, // size: pays on every machine that was measured
-    },
+    // Up to how many bytes of input a call's data go round the ring, if it takes a step of them.
+    Param { name: "ring", values: Values::Bytes { min: 0, max: MOST_ROUND }, default: 0 },
     // From how many bytes of input on an all-gather copies them to the slot and to the output at once:
     // they are read once, and peers see them later.
     Param { name: "twice", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
 ];
 
 const NO_LIMIT: u64 = u64::MAX;
+/// An upper bound, so that `none`, which is no bound, would be misread as none at all.
+const MOST_ROUND: u64 = 1 << 40; // size: any
 
 /// Moves the bytes of one call.
 pub(crate) struct Mover<'a> {

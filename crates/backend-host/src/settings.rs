@@ -17,9 +17,12 @@ const DEFAULT_CHUNK: u64 = 256 * KIB;
 /// Twice the second-level cache of the processors that gain most, AMD's; the gain is as great with
 /// once that of Intel's.
 const DEFAULT_RING: u64 = 2 * MIB;
-/// All ranks' rings together, unless an operator wants more: groups are many, and a container's
-/// shared memory is 64 MiB.
+/// All ranks' rings together, unless an operator wants more, and their share of what is free: groups
+/// are many, a container's shared memory is often 64 MiB, and a group forms without a ring too.
 const DEFAULT_RINGS: u64 = 8 * MIB;
+const DEFAULT_SHARE: u64 = 8;
+/// The shortest that takes a step.
+const LEAST_RING: u64 = 3 * 64;
 const MOST_RING: u64 = 64 * MIB;
 const MOST_THREADS: usize = 64;
 const KIB: u64 = 1024;
@@ -49,24 +52,50 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     }
 }
 
-/// `host.ring`, if it is set: bytes of a rank's ring, a multiple of 64; 0 for none.
-pub(crate) fn ring(settings: &BackendSettings) -> Result<Option<u64>, StepError> {
+/// What a rank knows of its ring.
+pub(crate) enum Ring {
+    /// `host.ring`: bytes, a multiple of 64; 0 for none.
+    Set(u64),
+    /// It is not set. So many bytes are free where shared memory comes from.
+    Usual { free: u64 },
+}
+
+pub(crate) fn ring(settings: &BackendSettings) -> Result<Ring, StepError> {
     let Some(text) = settings.get("host.ring") else {
-        return Ok(None);
+        return Ok(Ring::Usual { free: free(&place(settings)) });
     };
     match setting_bytes(text) {
-        Some(n) if n <= MOST_RING && n % 64 == 0 => Ok(Some(n)),
+        Some(n) if n == 0 || (LEAST_RING..=MOST_RING).contains(&n) && n % 64 == 0 => {
+            Ok(Ring::Set(n))
+        }
         _ => Err(StepError::new(format!(
-            "setting host.ring is `{text}`: it must be a multiple of 64 B up to {}MiB, such as \
-             `2MiB`, or `0B` for none",
+            "setting host.ring is `{text}`: it must be a multiple of 64 B from {LEAST_RING}B to \
+             {}MiB, such as `2MiB`, or `0B` for none",
             MOST_RING / MIB
         ))),
     }
 }
 
-/// Bytes of a rank's ring where nothing is set.
-pub(crate) fn usual_ring(world: u32) -> u64 {
-    DEFAULT_RING.min(DEFAULT_RINGS / u64::from(world) / 64 * 64)
+impl Ring {
+    /// Bytes of a rank's ring in a group of so many.
+    pub(crate) fn bytes(&self, world: u32) -> u64 {
+        match self {
+            Ring::Set(bytes) => *bytes,
+            Ring::Usual { free } => {
+                let rings = DEFAULT_RINGS.min(free / DEFAULT_SHARE);
+                DEFAULT_RING.min(rings / u64::from(world) / 64 * 64)
+            }
+        }
+    }
+}
+
+/// Bytes that are free there; all there are where nothing says so.
+fn free(place: &Place) -> u64 {
+    let Place::Dir(dir) = place else { return u64::MAX };
+    match rustix::fs::statvfs(dir) {
+        Ok(stat) if stat.f_blocks > 0 => stat.f_bavail.saturating_mul(stat.f_frsize),
+        _ => u64::MAX,
+    }
 }
 
 /// `host.shm_dir`: a directory, or `memfd`.
@@ -98,22 +127,24 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
 mod tests {
     use crossover_core::settings::BackendSettings;
 
-    use super::{MIB, ring, threads, usual_ring};
+    use super::{MIB, Ring, ring, threads};
 
     #[test]
-    fn rings_take_eight_megabytes_unless_more_is_asked_for() {
+    fn rings_take_eight_megabytes_or_an_eighth_unless_more_is_asked_for() {
         let asked = |text: &str| {
             let mut settings = BackendSettings::default();
             settings.values.insert("host.ring".to_owned(), text.to_owned());
-            ring(&settings).map_err(|e| e.0)
+            ring(&settings).map(|ring| ring.bytes(4)).map_err(|e| e.0)
         };
+        let usual = |world, free| Ring::Usual { free }.bytes(world);
         for (world, most) in [(2, 2 * MIB), (4, 2 * MIB), (8, MIB), (16, MIB / 2)] {
-            assert_eq!(usual_ring(world), most, "{world}");
+            assert_eq!(usual(world, u64::MAX), most, "{world}");
         }
-        assert!((1..=16).all(|world| usual_ring(world).is_multiple_of(64)));
-        assert_eq!(ring(&BackendSettings::default()).ok(), Some(None));
-        assert_eq!((asked("0B"), asked("4MiB")), (Ok(Some(0)), Ok(Some(4 * MIB))));
-        for wrong in ["65MiB", "63B", "2M", "-64B", ""] {
+        assert_eq!((usual(4, 16 * MIB), usual(4, 1000)), (MIB / 2, 0));
+        assert!((1..=16).all(|world| usual(world, u64::MAX).is_multiple_of(64)));
+        assert!(ring(&BackendSettings::default()).is_ok_and(|ring| ring.bytes(2) <= 2 * MIB));
+        assert_eq!((asked("0B"), asked("192B"), asked("4MiB")), (Ok(0), Ok(192), Ok(4 * MIB)));
+        for wrong in ["65MiB", "63B", "128B", "2M", "-64B", ""] {
             let error = asked(wrong).unwrap_err();
             assert!(error.contains(&format!("host.ring is `{wrong}`")), "{error}");
         }

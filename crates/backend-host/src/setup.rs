@@ -43,7 +43,7 @@ pub(crate) fn open<'g>(
     let asked = setup.read("read host.chunk", settings::chunk)?;
     let chunk = setup.min("agree on host.chunk", asked)?;
     let ring = setup.read("read host.ring", settings::ring)?;
-    let ring = ring.map(move |asked| asked.unwrap_or_else(|| settings::usual_ring(world)));
+    let ring = ring.map(move |ring| ring.bytes(world));
     let ring = setup.min("agree on host.ring", ring)?;
     let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;

@@ -164,10 +164,12 @@ fn hand_out(peers: &mut [Conn], call: &Call<'_>, all: Vec<Parcel>) -> Result<Vec
     for peer in peers.iter_mut() {
         peer.queue(Arc::clone(&frame), Arc::clone(&descriptors));
     }
-    flush(peers, call.until);
+    // Who came at the last moment is given its answer all the same.
+    let patience = grace(call.deadline);
+    flush(peers, call.until + patience);
     // A peer that has closed by now has either taken all, or is found lost by the next exchange.
     if let Some(peer) = peers.iter().position(|peer| !peer.is_flushed()) {
-        return Err(call.missing(vec![peer as u32 + 1], call.deadline));
+        return Err(call.missing(vec![peer as u32 + 1], call.deadline + patience));
     }
     let Message::All { bodies, .. } = message else { unreachable!("made above") };
     let descriptors = Arc::into_inner(descriptors).expect("every peer's queue is empty");

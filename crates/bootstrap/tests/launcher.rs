@@ -3,6 +3,8 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crossover_bootstrap::launcher::{Ending, Job, Left, Outcome, Output, Sender};
@@ -141,17 +143,22 @@ fn jobs_run_and_end() {
     // Whoever interrupts a second time does not wait for ranks that take no notice.
     let ready = at("ready twice");
     let script = format!("trap '' 2; echo >> '{ready}'; while :; do sleep 0.05; done");
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
     let signaller = std::thread::spawn(move || {
         await_lines(&ready, 2);
-        for _ in 0..2 {
+        // Two that come while this process stands still are one.
+        while !is_over.load(Relaxed) {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
                 .unwrap();
             std::thread::sleep(Duration::from_millis(300));
         }
     });
     let start = Instant::now();
-    let outcome = shell(2, &script).grace(Duration::from_secs(30)).run().unwrap();
+    let outcome = shell(2, &script).grace(Duration::from_secs(30)).run();
+    over.store(true, Relaxed);
     signaller.join().unwrap();
+    let outcome = outcome.unwrap();
     assert_eq!((outcome.code, outcome.stop.unwrap().killed), (128 + 2, vec![0, 1]));
     assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
 

@@ -12,7 +12,7 @@ use crossover_core::contract::{Determinism, Deviation};
 use crossover_core::explain::{Explanation, Swept};
 use crossover_core::facts::{Cap, GroupProfile, HOST_ARCH, Topology};
 use crossover_core::plan::{Offer, OfferState, Plan};
-use crossover_core::policy::ByteRange;
+use crossover_core::policy::{ByteRange, Match};
 use crossover_core::registry::Registry;
 use crossover_policy::bytes::{parse_size, range_text};
 use crossover_policy::explain::{Record, text};
@@ -169,7 +169,11 @@ fn sweep(args: &Args, plan: &Plan, call: &CallKind) -> Result<(), Failure> {
 
 /// Does the name of the devices alone keep a rule from this call?
 fn is_asked_for_device(plan: &Plan, call: &CallKind) -> bool {
-    plan.rules().iter().any(|rule| rule.when.failing(plan.group(), call) == Some("device"))
+    let fails = |when: &Match| when.failing(plan.group(), call);
+    plan.rules().iter().any(|rule| {
+        let without = Match { device: None, ..rule.when.clone() };
+        fails(&rule.when) == Some("device") && fails(&without).is_none()
+    })
 }
 
 /// Reads `ipc=16MiB`.

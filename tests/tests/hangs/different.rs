@@ -73,8 +73,8 @@ fn calls_that_are_compared_before_they_start() {
 #[test]
 fn a_comparison_that_waits_in_vain_names_its_call_once() {
     let plan = on_host(3, "rank=2,step=5,at=logits,delay=5000").set("check", "args");
-    let ended = plan.set("form_timeout", "2s").run();
-    let said = "engine: compare arguments, call 14: still waiting for rank 2 after 2.0s";
+    let ended = plan.set("form_timeout", "3s").run();
+    let said = "engine: compare arguments, call 14: still waiting for rank 2 after 3.";
     ended.codes(4, &[]).say(&[said], &[]);
 }
 

@@ -114,7 +114,7 @@ fn a_call_has_its_deadline_whatever_is_done_where_it_hangs() {
     together(&["log", "error", "abort"], |on_hang| {
         let plan = on_host(3, "rank=2,step=5,at=logits,delay=4000").set("on_hang", on_hang);
         let ended = plan.set("call_timeout", "2s").run();
-        ended.codes(4, &[]).say(&["call 14: still waiting for rank 2 after 2.0s"], &[]);
+        ended.codes(4, &[]).say(&["call 14: still waiting for rank 2 after 2."], &[]);
         ended.verdict("not_arrived", &[2]);
     });
 }

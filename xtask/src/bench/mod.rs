@@ -70,10 +70,9 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
             let target = target(root)?;
             let out = args.out.clone().unwrap_or_else(|| target.join("host-peers"));
             rounds::run(root, &target, &out, &args)?;
-            print(&out, report::median)
+            print(&out, false)
         }
-        Bench::Report { dir, least: false } => print(&dir, report::median),
-        Bench::Report { dir, least: true } => print(&dir, report::least),
+        Bench::Report { dir, least } => print(&dir, least),
     }
 }
 
@@ -83,11 +82,18 @@ fn target(root: &Path) -> Result<PathBuf> {
     std::path::absolute(&dir).with_context(|| format!("CARGO_TARGET_DIR {}", dir.display()))
 }
 
-fn print(dir: &Path, over: report::Over) -> Result<()> {
+fn print(dir: &Path, least: bool) -> Result<()> {
+    let (said, over): (_, report::Over) = match least {
+        false => ("Medians over the rounds.", report::median),
+        true => (
+            "The least of the rounds, of everyone; the machine's terms are medians.",
+            report::least,
+        ),
+    };
     let tables = report::tables(&record::read(dir)?, over);
     #[expect(clippy::print_stdout, reason = "a program")]
     {
-        print!("{tables}");
+        print!("{said}\n{tables}");
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ use crossover_core::call::{Dtype, Op, ReduceOp};
 
 use super::data::{call, expected, input_bytes, random, run};
 use super::{group, settings};
+use crate::collective::room;
+use crate::eligibility::TWO_SHOT;
 
 #[test]
 fn mixed_ops_under_skew_never_see_another_calls_data() {
@@ -47,6 +49,36 @@ fn groups_at_once_keep_to_themselves() {
             });
         }
     });
+}
+
+#[test]
+fn a_middling_call_goes_round_the_ring_in_as_few_steps_as_its_algorithm_has() {
+    let mut long = settings("64KiB");
+    long.values.insert("host.ring".to_owned(), "1MiB".to_owned());
+    for (algorithm, op) in
+        [0, 1].into_iter().flat_map(|one| Op::ALL.iter().map(move |op| (one, *op)))
+    {
+        let call = call(op, Dtype::F32, ReduceOp::Sum, 3 * 1700);
+        let inputs: Vec<Vec<u8>> =
+            (0..3).map(|r| random(call.dtype, input_bytes(&call, r), 5 + u64::from(r))).collect();
+        let steps = if (op, algorithm) == (Op::AllReduce, TWO_SHOT) { 2 } else { 1 };
+        let room = room(algorithm, &call, 3);
+        group(3, &long, |rank, mut session| {
+            // Calls whose `ring` takes this one, and does not.
+            for (seq, goes) in [(6, true), (8, false)] {
+                let before = session.ring.at();
+                let made = (algorithm, seq, &call);
+                let got = run(&mut session, made, (rank, &inputs), (0, false)).unwrap();
+                assert_eq!(got, expected(&call, &inputs, rank), "{op}");
+                let went = session.ring.at() - before;
+                assert_eq!(
+                    went,
+                    if goes { steps * room } else { 0 },
+                    "{op}, algorithm {algorithm}"
+                );
+            }
+        });
+    }
 }
 
 #[test]

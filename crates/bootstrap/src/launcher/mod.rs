@@ -164,7 +164,7 @@ impl Running {
         let mut seen = Seen::default();
         // What is done to the others next, and when.
         let mut next: Option<(Signal, Instant)> = None;
-        let mut interrupted: Option<Instant> = None;
+        let mut interrupted: Vec<Sender> = Vec::new();
         while !self.ranks.is_empty() {
             process::wait(&self.ranks, signals, next.map(|(_, when)| when));
             // What failed before a signal came has failed.
@@ -176,16 +176,18 @@ impl Running {
                 }
             }
             for (signal, sender) in signals.take() {
-                seen.asked(signal, sender);
+                seen.asked(signal, sender.clone());
                 if seen.stop.is_some() {
                     directory.tell_of_stop();
                 }
+                // A wrapper passes on what the terminal has sent to this process as well: one key, two
+                // senders.
+                if signal == Signal::INT && interrupted.contains(&sender) {
+                    next = Some((Signal::KILL, Instant::now()));
+                    continue;
+                }
                 if signal == Signal::INT {
-                    let first = *interrupted.get_or_insert_with(Instant::now);
-                    if first.elapsed() >= ONE_KEY {
-                        next = Some((Signal::KILL, Instant::now()));
-                        continue;
-                    }
+                    interrupted.push(sender);
                 }
                 self.end(signal, &mut seen);
                 next.get_or_insert((Signal::KILL, Instant::now() + grace));
@@ -237,10 +239,6 @@ struct Seen {
     /// Who was there when this process first told ranks to end; what they do after that is its doing.
     left: Option<Vec<Left>>,
 }
-
-/// A wrapper passes on what the terminal has sent to this process as well: one key, two signals. Nobody
-/// types as fast.
-const ONE_KEY: Duration = Duration::from_millis(100);
 
 /// Who ends a whole session, or a container, sends its signal to ranks as well, and one of them may be
 /// gone before this process has its own.

@@ -57,7 +57,7 @@ pub struct Stop {
     pub signal: u8,
     /// Who sent that.
     pub sender: Sender,
-    /// Ranks that did not end in time, and were killed.
+    /// Ranks that had not ended in time, or at a second SIGINT, and were killed.
     pub killed: Vec<u32>,
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Stop {
             [] => Ok(()),
             killed => {
                 let were = if killed.len() == 1 { "was" } else { "were" };
-                write!(f, "; {} did not end in time and {were} killed", ranks_in_words(killed))
+                write!(f, "; {} had not ended and {were} killed", ranks_in_words(killed))
             }
         }
     }
@@ -222,15 +222,17 @@ mod tests {
         );
         assert_eq!(
             said(2, Sender::Terminal, &[1]),
-            "the job was stopped: SIGINT came from the terminal; rank 1 did not end in time and \
+            "the job was stopped: SIGINT came from the terminal; rank 1 had not ended and \
              was killed"
         );
         assert_eq!(
             said(14, Sender::Alarm, &[]),
             "the job was stopped: SIGALRM came from an alarm that was set before the program was started"
         );
-        assert!(said(1, process(""), &[0, 2]).ends_with(
-            "SIGHUP came from process 7; ranks 0 and 2 did not end in time and were killed"
-        ));
+        assert!(
+            said(1, process(""), &[0, 2]).ends_with(
+                "SIGHUP came from process 7; ranks 0 and 2 had not ended and were killed"
+            )
+        );
     }
 }
