@@ -59,7 +59,7 @@ pub(crate) const PARAMS: &[Param] = &[
 ];
 
 const NO_LIMIT: u64 = u64::MAX;
-/// An upper bound, so that `none`, which is no bound, would be misread as none at all.
+/// More than any call has. `none`, which is no bound, would be misread as no ring at all.
 const MOST_ROUND: u64 = 1 << 40; // size: any
 
 /// Moves the bytes of one call.

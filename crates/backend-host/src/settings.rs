@@ -45,7 +45,7 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     match setting_bytes(text) {
         Some(n) if (LEAST_CHUNK..=MOST_CHUNK).contains(&n) && n % 64 == 0 => Ok(n),
         _ => Err(StepError::new(format!(
-            "setting host.chunk is `{text}`: it must be a multiple of 64 B from \
+            "setting host.chunk is `{text}`: it must be bytes with a unit, a multiple of 64 B from \
              {LEAST_CHUNK}B to {}MiB, such as `256KiB`",
             MOST_CHUNK / MIB
         ))),
@@ -69,8 +69,8 @@ pub(crate) fn ring(settings: &BackendSettings) -> Result<Ring, StepError> {
             Ok(Ring::Set(n))
         }
         _ => Err(StepError::new(format!(
-            "setting host.ring is `{text}`: it must be a multiple of 64 B from {LEAST_RING}B to \
-             {}MiB, such as `2MiB`, or `0B` for none",
+            "setting host.ring is `{text}`: it must be bytes with a unit, a multiple of 64 B from \
+             {LEAST_RING}B to {}MiB, such as `2MiB`, or `0B` for none",
             MOST_RING / MIB
         ))),
     }

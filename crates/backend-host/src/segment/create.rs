@@ -105,7 +105,8 @@ fn cannot_allocate(dir: &Path, bytes: u64, e: Errno) -> StepError {
 }
 
 const REMEDY: &str = "give the container more (docker --shm-size, in Kubernetes an emptyDir of \
-                      medium Memory at that path), or set CROSSOVER_HOST__SHM_DIR to another \
+                      medium Memory at that path), set CROSSOVER_HOST__RING (`0B` for none) or \
+                      CROSSOVER_HOST__CHUNK to less, or CROSSOVER_HOST__SHM_DIR to another \
                       directory, or to `memfd`, which needs none";
 const ELSEWHERE: &str = "set CROSSOVER_HOST__SHM_DIR to a directory in memory that can be \
                          written, or to `memfd`, which needs none";
