@@ -329,7 +329,8 @@ fn a_setting_that_one_rank_has_wrong_is_an_error_on_all_and_no_reason_to_take_an
         (error.to_string(), error.exit_code())
     });
     let want = "rank 1 could not read host.chunk: setting host.chunk is `65`: \
-                it must be a multiple of 64 B from 1024B to 64MiB, such as `256KiB`";
+                it must be bytes with a unit, a multiple of 64 B from 1024B to 64MiB, such as \
+                `256KiB`";
     assert_eq!(errors, vec![(want.to_owned(), 2); 3]);
 }
 

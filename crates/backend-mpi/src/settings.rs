@@ -23,8 +23,8 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     match setting_bytes(text) {
         Some(n) if (LEAST_CHUNK..=MOST_CHUNK).contains(&n) && n % 64 == 0 => Ok(n),
         _ => Err(StepError::new(format!(
-            "setting mpi.chunk is `{text}`: it must be a multiple of 64 B from {}KiB to {}MiB, such as \
-             `4MiB`",
+            "setting mpi.chunk is `{text}`: it must be bytes with a unit, a multiple of 64 B from {}KiB \
+             to {}MiB, such as `4MiB`",
             LEAST_CHUNK / KIB,
             MOST_CHUNK / MIB
         ))),
@@ -51,8 +51,8 @@ mod tests {
         assert_eq!((asked("64KiB"), asked("512MiB")), (Ok(64 * KIB), Ok(512 * MIB)));
         for wrong in ["63KiB", "513MiB", "65537B", "4M", "-1KiB", ""] {
             let want = format!(
-                "setting mpi.chunk is `{wrong}`: it must be a multiple of 64 B from 64KiB to 512MiB, \
-                 such as `4MiB`"
+                "setting mpi.chunk is `{wrong}`: it must be bytes with a unit, a multiple of 64 B from \
+                 64KiB to 512MiB, such as `4MiB`"
             );
             assert_eq!(asked(wrong), Err(want));
         }
