@@ -27,6 +27,10 @@ pub trait Recorder: Send + Sync {
     /// The rank has said goodbye.
     fn closed(&self);
 
+    /// The rank drops the group, closed or not. Its backends have not told its peers yet: who learns of it
+    /// from them finds it told here. Others may hold the recorder for longer.
+    fn left(&self);
+
     /// What the engine calls the place of the calls to come; empty for their place in the program.
     fn name_site(&self, name: &str);
 }

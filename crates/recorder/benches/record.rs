@@ -16,7 +16,6 @@ use crossover_bootstrap::Launch;
 use crossover_core::bootstrap::Bootstrap;
 use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 use crossover_core::contract::Contract;
-use crossover_core::policy::{Basis, ByteRange, Candidate, Layer, Match, Origin, Rule};
 use crossover_core::record::{Entry, Event, Recorder};
 use crossover_core::registry::Registry;
 use crossover_core::settings::{HOST_DEVICE, OnHang};
@@ -126,7 +125,7 @@ fn call(count: u64) -> CallSig<'static> {
 /// Of one rank of two, which are threads.
 fn recorder(channel: &dyn Bootstrap) -> Arc<GroupRecorder> {
     let registry = Registry::linked().expect("one backend");
-    let group = group::form(channel, &registry, vec![rule()]);
+    let group = group::form(channel, &registry);
     let job = Job {
         launch: Launch::new(channel.rank(), 2).named(format!("bench-{}", std::process::id()), 0),
         device: HOST_DEVICE.to_owned(),
@@ -142,27 +141,4 @@ fn recorder(channel: &dyn Bootstrap) -> Arc<GroupRecorder> {
     };
     let opened = GroupRecorder::open(channel, &group, &job, options);
     opened.expect("both are here").expect("there is memory")
-}
-
-/// Without one that names it no backend is opened, and without a backend there is no group.
-fn rule() -> Rule {
-    let candidate = Candidate {
-        backend: "host".to_owned(),
-        algorithm: None,
-        bytes: ByteRange::ANY,
-        basis: Basis::Input,
-        optional: false,
-        params: Vec::new(),
-    };
-    Rule {
-        id: "bench".to_owned(),
-        layer: Layer::Program,
-        origin: Origin::default(),
-        priority: 0,
-        last: false,
-        forced: false,
-        when: Match::default(),
-        chain: vec![candidate],
-        evidence: None,
-    }
 }

@@ -206,6 +206,10 @@ impl GroupRecorder {
     /// This rank's part is over: if it said no goodbye its peers see that it left, its ring's name goes, and those
     /// of peers that died before they could take theirs away.
     pub(crate) fn leave(&self) {
+        // A child that was forked since shares the ring's memory: its parent goes on.
+        if self.ring.about().process.pid != std::process::id() {
+            return;
+        }
         if matches!(self.ring.phase(), Phase::Open | Phase::Committing | Phase::Closing) {
             self.ring.enter(Phase::Dropped);
         }
@@ -276,18 +280,18 @@ impl Recorder for GroupRecorder {
         self.ring.remove();
     }
 
+    fn left(&self) {
+        self.leave();
+    }
+
     fn name_site(&self, name: &str) {
         self.ring.name_site(name);
     }
 }
 
 impl Drop for GroupRecorder {
-    /// Takes away the own ring's name, and those of peers that died before they could.
+    /// Of one that no communicator was given.
     fn drop(&mut self) {
-        // A child that was forked since shares the ring's memory: its parent goes on.
-        if self.ring.about().process.pid != std::process::id() {
-            return;
-        }
         self.leave();
     }
 }

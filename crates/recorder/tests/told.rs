@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crossover_backend_host as _;
 use crossover_core::backend::EnqueueError;
 use crossover_core::call::ReduceOp;
 use crossover_core::record::{Entry, Event, Recorder};
@@ -53,6 +54,10 @@ impl Recorder for Notes {
         self.add("closed");
     }
 
+    fn left(&self) {
+        self.add("left");
+    }
+
     fn name_site(&self, _: &str) {
         self.add("site");
     }
@@ -62,7 +67,7 @@ impl Recorder for Notes {
 fn a_group_that_has_ended_tells_nothing_more() {
     let channel = crossover_bootstrap::threads(1, Duration::from_secs(20)).remove(0);
     let notes = Arc::new(Notes::default());
-    let group = group::form(&channel, &Registry::empty(), Vec::new());
+    let group = group::form(&channel, &Registry::empty());
     let group = group.with_recorder(notes.clone());
 
     group.note_state(1, 2);
@@ -79,4 +84,24 @@ fn a_group_that_has_ended_tells_nothing_more() {
     group.note_replay(16).expect_err("the group is closed");
     group.close().expect("a second close does nothing");
     assert_eq!(notes.take(), [""; 0]);
+}
+
+#[test]
+fn who_learns_from_backends_that_a_rank_has_left_finds_it_told() {
+    let registry = Registry::linked().expect("the host's backend");
+    let mut channels = crossover_bootstrap::threads(2, Duration::from_secs(20));
+    // As a watchdog does, that looks at this moment.
+    let held = Arc::new(Notes::default());
+    std::thread::scope(|scope| {
+        let channel = channels.remove(1);
+        scope.spawn({
+            let (registry, held) = (&registry, held.clone());
+            move || drop(group::form(&channel, registry).with_recorder(held))
+        });
+        let group = group::form(&channels[0], &registry);
+        let mut output = [0.0];
+        let error = group.all_reduce(&[1.0f32], &mut output, ReduceOp::Sum).expect_err("it left");
+        assert_eq!(held.take(), ["left"], "{error}");
+        assert!(error.to_string().contains("rank 1"), "{error}");
+    });
 }

@@ -100,3 +100,12 @@ impl Communicator {
         }
     }
 }
+
+impl Drop for Communicator {
+    /// Before the sessions are dropped: a peer that they tell looks at once into what is recorded here.
+    fn drop(&mut self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.left();
+        }
+    }
+}

@@ -76,7 +76,7 @@ fn watched(folder: &Path, aborts: &AbortHandle) -> Arc<GroupRecorder> {
 /// Those of a group that has nothing to abort.
 fn aborts() -> AbortHandle {
     let channel = crossover_bootstrap::threads(1, Duration::from_secs(1)).remove(0);
-    group::form(&channel, &Registry::empty(), Vec::new()).abort_handle()
+    group::form(&channel, &Registry::empty()).abort_handle()
 }
 
 /// How it ended, by itself: `None` if it did not.
