@@ -97,6 +97,18 @@ fn jobs_run_and_end() {
     let cause = outcome.cause().unwrap();
     assert!(cause.contains(&format!("; rank 1 (pid {pid}) was stopped by a signal")), "{cause}");
 
+    // Where all that are left are stopped, nobody waits for them.
+    let stuck = at("stuck");
+    let script = format!(
+        "[ $CROSSOVER_RANK = 1 ] && {{ echo $$ > {stuck}; kill -STOP $$; }}; \
+         while ! grep -q ') T' /proc/$(cat {stuck})/stat; do sleep 0.05; done 2> {stuck}.log; exit 4"
+    );
+    let start = Instant::now();
+    let outcome = shell(3, &script).grace(Duration::from_secs(60)).run().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    let cause = outcome.cause().unwrap();
+    assert!(cause.contains("; rank 1 (pid ") && cause.contains(" was stopped by"), "{cause}");
+
     // Those that do not end are ended, with all that they started.
     let pids = at("pids");
     let script = format!(

@@ -105,7 +105,8 @@ impl Job {
 
     /// How long ranks may go on after one has failed, to end by themselves with their own
     /// message, and how long after a signal that asks for their end before SIGKILL; 10 s by default. A
-    /// second SIGINT ends the wait.
+    /// second SIGINT ends the wait, and so does, of the first, that all who are left are stopped by a
+    /// signal.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -192,8 +193,11 @@ impl Running {
                 self.end(signal, &mut seen);
                 next.get_or_insert((Signal::KILL, Instant::now() + grace));
             }
+            // Who is stopped does not end by itself: nobody is left to wait for.
+            let are_stuck = next.is_some_and(|(signal, _)| signal == Signal::TERM)
+                && process::are_stopped(&self.ranks);
             if let Some((signal, when)) = next
-                && Instant::now() >= when
+                && (are_stuck || Instant::now() >= when)
             {
                 self.end(signal, &mut seen);
                 next = Some((Signal::KILL, Instant::now() + grace));

@@ -132,24 +132,54 @@ pub(super) fn wait(ranks: &[Rank], signals: &Signals, until: Option<Instant>) {
 
 /// What there is of ranks now, by their process groups.
 pub(super) fn left(ranks: &[Rank]) -> Vec<Left> {
-    let left = |rank: &Rank| Left { rank: rank.number, running: vec![], stopped: vec![] };
-    let mut left: Vec<Left> = ranks.iter().map(left).collect();
+    let members = members(ranks);
+    let of = |rank: &Rank, is_it: fn(char) -> bool| {
+        let of_rank = members.iter().filter(|m| m.rank == rank.number && is_it(m.state));
+        of_rank.map(|m| m.pid).collect()
+    };
+    let left = |rank: &Rank| Left {
+        rank: rank.number,
+        running: of(rank, |state| !matches!(state, STOPPED | TRACED)),
+        stopped: of(rank, |state| matches!(state, STOPPED | TRACED)),
+    };
+    ranks.iter().map(left).collect()
+}
+
+/// Has a signal stopped all that there is of ranks? A debugger's stop is short, or somebody's who looks.
+pub(super) fn are_stopped(ranks: &[Rank]) -> bool {
+    let members = members(ranks);
+    let is_stopped = |rank: &Rank| members.iter().any(|m| m.rank == rank.number);
+    ranks.iter().all(is_stopped) && members.iter().all(|m| m.state == STOPPED)
+}
+
+/// A process of a rank's group.
+struct Member {
+    rank: u32,
+    pid: u32,
+    state: char,
+}
+
+/// By a signal; and by a debugger.
+const STOPPED: char = 'T';
+const TRACED: char = 't';
+
+/// Those that have not ended.
+fn members(ranks: &[Rank]) -> Vec<Member> {
+    let mut members = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let Some((state, group)) = state_and_group(&stat) else { continue };
-        let of_group = |rank: &&Rank| rank.child.id() == group;
-        let rank = ranks.iter().find(of_group).map(|rank| rank.number);
-        let Some(left) = left.iter_mut().find(|left| Some(left.rank) == rank) else { continue };
-        match state {
-            'T' | 't' => left.stopped.push(pid),
-            'Z' | 'X' | 'x' => {}
-            _ => left.running.push(pid),
+        let rank = ranks.iter().find(|rank| rank.child.id() == group).map(|rank| rank.number);
+        if let Some(rank) = rank
+            && !matches!(state, 'Z' | 'X' | 'x')
+        {
+            members.push(Member { rank, pid, state });
         }
     }
-    left
+    members
 }
 
 /// Fields 3 and 5 of proc_pid_stat(5); the name before them may hold anything.
