@@ -21,20 +21,31 @@ const ALIASES: [(&str, &str); 7] = [
 
 /// A help text for a word that is none of `known`: the nearest, and all of them, or of many some.
 pub(crate) fn help<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    help_as(word, known, str::to_owned)
+}
+
+/// [`help`], where words are told otherwise than they are compared.
+pub(crate) fn help_as<'k>(
+    word: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    told: fn(&str) -> String,
+) -> String {
     let known: Vec<&str> = known.into_iter().collect();
+    let list =
+        |words: &[&str]| words.iter().map(|word| told(word)).collect::<Vec<String>>().join(", ");
     let all = match known.len() {
         0 => "none".to_owned(),
-        1..=TOLD => known.join(", "),
+        1..=TOLD => list(&known),
         many => {
             let lower = compared(word);
             let mut alike = known.clone();
             alike.sort_by_key(|k| edits(&lower, k));
             alike.truncate(EXCERPT);
-            format!("{}, and {} more", alike.join(", "), many - EXCERPT)
+            format!("{}, and {} more", list(&alike), many - EXCERPT)
         }
     };
     match nearest(word, &known) {
-        Some(near) => format!("did you mean `{near}`? known: {all}"),
+        Some(near) => format!("did you mean `{}`? known: {all}", told(near)),
         None => format!("known: {all}"),
     }
 }

@@ -172,3 +172,16 @@ fn sizes_between_the_finest_and_the_coarsest_multiple_are_compared_as_well() {
     );
     assert_eq!(told(&old, &["packs", "fours"]), ["any but multiples of 4 B  steps/all -> nothing"]);
 }
+
+/// A name stands for itself, and one more thing for all names that nobody wrote.
+#[test]
+fn devices_that_no_rule_names_are_told_as_any_other() {
+    let new = OLD.replace("match = {", "match = { device = ['NVIDIA H200', 'NVIDIA H100'],");
+    assert_ne!(new, OLD);
+    let told = changes(OLD, &new);
+    assert!(!told.is_empty());
+    assert!(told.iter().all(|line| line.contains(", device any other: ")), "{told:#?}");
+    let told = changes(&new, &new.replace("128KiB", "256KiB"));
+    let named = |line: &String| line.contains(", device NVIDIA H100|NVIDIA H200: ");
+    assert!(!told.is_empty() && told.iter().all(named), "{told:#?}");
+}

@@ -252,8 +252,23 @@ fn an_unknown_variable_is_an_error_with_a_suggestion() {
         let told = load(&[(name, "x")]).unwrap_err();
         assert!(told.starts_with(&format!("{name}: there is no setting")), "{told}");
     }
+    // Of backends' settings as well, as a variable is written.
+    for (wrong, meant) in [
+        ("HOST__CHUNKS", "HOST__CHUNK"),
+        ("HOST__CHNK", "HOST__CHUNK"),
+        ("HOST_CHUNK", "HOST__CHUNK"),
+        ("HSOT__CHUNK", "HOST__CHUNK"),
+        ("host__chunk", "HOST__CHUNK"),
+        ("NVLS__SHMDIR", "NVLS__SHM_DIR"),
+        ("POLICY__", "POLICY"),
+    ] {
+        let told = load(&[(&format!("CROSSOVER_{wrong}"), "1")]).unwrap_err();
+        let meant = format!("; did you mean `CROSSOVER_{meant}`? known: CROSSOVER_");
+        assert!(told.contains(&meant), "{told}");
+    }
+    // What is common to all says nothing.
     let told = load(&[("CROSSOVER_NCCL__X", "1")]).unwrap_err();
-    assert!(told.ends_with("nvls.shm_dir"), "{told}");
+    assert!(told.contains("`nccl.x`; known: CROSSOVER_"), "{told}");
     // Others' variables are not ours to judge, whatever is in them.
     let foreign = (OsString::from_vec(vec![0xff]), OsString::from_vec(vec![0xff]));
     Settings::load([foreign], &[], &registry()).unwrap();
@@ -304,7 +319,10 @@ depth = 2
 fn mistakes_in_the_settings_file_are_told_by_line() {
     let cases = [
         ("strict = true\npolcy = 'a'\n", ":2: there is no setting `polcy`; did you mean `policy`?"),
-        ("\n[hots]\nchunk = 1\n", ":3: there is no setting `hots.chunk`"),
+        (
+            "\n[hots]\nchunk = 1\n",
+            ":3: there is no setting `hots.chunk`; did you mean `host.chunk`? known: ",
+        ),
         (
             "call_timeout = 10\n",
             ":1: `10` is no value of the setting `call_timeout`: it has no unit",

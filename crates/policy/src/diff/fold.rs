@@ -140,6 +140,8 @@ impl Where {
             true => next.map(|next| next - 1),
             false => Some(group.world),
         };
+        // The one without a name stands for all that no rule names.
+        let device = if group.device.is_empty() { "any other" } else { &group.device };
         Where {
             archs: BTreeSet::from([group.arch.clone()]),
             topologies: BTreeSet::from([group.topology]),
@@ -147,7 +149,7 @@ impl Where {
             nodes: BTreeSet::from([group.nodes]),
             caps: BTreeSet::from([group.caps.to_string()]),
             tags: BTreeSet::from([group.tag.clone()]),
-            devices: BTreeSet::from([group.device.clone()]),
+            devices: BTreeSet::from([device.to_owned()]),
         }
     }
 

@@ -16,7 +16,7 @@ mod writer;
 
 use std::fmt;
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Code, Diagnostic, Source};
 use draft::Draft;
 use findings::Findings;
 
@@ -69,7 +69,7 @@ pub struct Imported {
 ///
 /// # Errors
 ///
-/// What is malformed, and every word that the other system does not have: all of them at once, but
+/// A file without rules, what is malformed, and every word that the other system does not have: all of them at once, but
 /// for those of a file that is full of them, unless the rest cannot be made out.
 pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Diagnostic>> {
     let source = Source { name: name.to_owned(), text: text.to_owned() };
@@ -81,5 +81,10 @@ pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Di
         Format::OpenMpi => openmpi::read(&mut findings, &mut draft),
     }
     let (losses, notes) = findings.finish()?;
+    if losses.is_empty() && !draft.has_rows() {
+        let help = format!("it was read as {format}; is it the file that was meant?");
+        let message = "there is nothing to import: the file has no rules";
+        return Err(vec![source.diagnostic(Code::Foreign, 0..0, message, Some(help))]);
+    }
     Ok(Imported { policy: writer::text(format, name, draft, &losses, &notes), losses, notes })
 }

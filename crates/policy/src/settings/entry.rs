@@ -93,13 +93,10 @@ pub(super) fn of_variables(
             continue;
         }
         let key = bare.to_ascii_lowercase().replacen("__", ".", 1);
-        if key.to_ascii_uppercase().replacen('.', "__", 1) != bare
-            || !(key == CONFIG || is_setting(&key, registry))
-        {
-            let known = KEYS.iter().chain([&CONFIG]).map(|key| variable(key));
-            let known: Vec<String> = known.collect();
-            let help = suggest::help(name, known.iter().map(String::as_str));
-            let help = format!("{help}; {}", backends_in_words(registry));
+        if variable(&key) != name || !(key == CONFIG || is_setting(&key, registry)) {
+            let known = of_backends(registry);
+            let known = KEYS.into_iter().chain([CONFIG]).chain(known.iter().map(String::as_str));
+            let help = suggest::help_as(&key, known, variable);
             return Err(SettingsError::Unknown { origin: name.to_owned(), key, help });
         }
         let Ok(value) = value.into_string() else {
@@ -197,23 +194,19 @@ fn is_setting(key: &str, registry: &Registry) -> bool {
 }
 
 fn unknown(origin: String, key: &str, registry: &Registry) -> SettingsError {
-    let help = suggest::help(key, KEYS);
-    let help = format!("{help}; {}", backends_in_words(registry));
+    let known = of_backends(registry);
+    let help = suggest::help(key, KEYS.into_iter().chain(known.iter().map(String::as_str)));
     SettingsError::Unknown { origin, key: key.to_owned(), help }
 }
 
+/// The variable of a setting.
 fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.to_ascii_uppercase())
+    format!("{PREFIX}{}", key.to_ascii_uppercase().replacen('.', "__", 1))
 }
 
-fn backends_in_words(registry: &Registry) -> String {
-    let names: Vec<String> = registry
-        .descriptors()
-        .iter()
-        .flat_map(|d| d.settings.iter().map(|name| format!("{}.{name}", d.id)))
-        .collect();
-    match names.as_slice() {
-        [] => "no backend has settings".to_owned(),
-        names => format!("settings of backends: {}", names.join(", ")),
-    }
+/// The settings that backends have.
+fn of_backends(registry: &Registry) -> Vec<String> {
+    let each = registry.descriptors().into_iter();
+    let each = each.flat_map(|d| d.settings.iter().map(move |name| format!("{}.{name}", d.id)));
+    each.collect()
 }
