@@ -10,8 +10,8 @@ use crate::segment::Segment;
 /// Posts the error of `rank`, or replaces it by the one that came first. Waits at most for another rank
 /// that is in the middle of posting, and not long.
 pub(crate) fn settle(segment: &Segment, rank: u32, error: EnqueueError) -> EnqueueError {
-    // An abort was read from the segment.
-    if matches!(error, EnqueueError::Aborted { .. })
+    // An abort, or what a watchdog found, was read from the segment.
+    if matches!(error, EnqueueError::Aborted { .. } | EnqueueError::Found(_))
         || post(segment, &Verdict::of(&error, rank)) == Posted::Ours
     {
         return error;

@@ -80,8 +80,8 @@ impl MpiSession {
     #[cold]
     fn settle(&self, error: EnqueueError, seq: u64) -> EnqueueError {
         keeper::abandon();
-        // An abort was heard of.
-        let is_heard = matches!(error, EnqueueError::Aborted { .. });
+        // An abort, or what a watchdog found, was heard of.
+        let is_heard = matches!(error, EnqueueError::Aborted { .. } | EnqueueError::Found(_));
         if is_heard || self.watch.end(Verdict::of(&error, self.watch.rank())) {
             return error;
         }

@@ -129,6 +129,10 @@ fn a_stopped_rank_is_told_of_as_stopped_and_after_who_failed_for_it() {
     assert!(said.contains(&cause), "{said}");
     assert!(said.contains("is stopped, by a signal or a debugger"), "{said}");
     assert!(!said.contains("gone without a goodbye"), "{said}");
+    // What the rank has told the launcher does not repeat, but for the place.
+    let notes: Vec<&str> = said.lines().filter(|line| line.contains("left a dump: ")).collect();
+    assert!(matches!(notes[..], [one] if one.contains("crossover diagnose /")), "{said}");
+    assert!(!said.lines().any(|line| line.starts_with("in group ")), "{said}");
     let [dump] = &names(&folder.path().join("dumps"))[..] else { panic!("one dump: {said}") };
     let verdict = fs::read_to_string(folder.path().join("dumps").join(dump).join("verdict.txt"));
     assert!(verdict.expect("a dump has one").contains("\nstopped_rank: "), "{said}");

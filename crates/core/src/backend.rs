@@ -279,9 +279,25 @@ pub trait Abort: Send + Sync {
 impl EnqueueError {
     /// Is the cause a peer that is gone, late or gave up, rather than a mistake or a vendor?
     pub fn is_loss(&self) -> bool {
+        matches!(self.kind(), Self::Aborted { .. } | Self::Late { .. } | Self::Lost { .. })
+    }
+
+    /// The error itself, without who found it and in which group.
+    pub fn kind(&self) -> &EnqueueError {
         match self {
-            Self::Whole(error) => error.is_loss(),
-            error => matches!(error, Self::Aborted { .. } | Self::Late { .. } | Self::Lost { .. }),
+            Self::Whole(error) | Self::Found(error) => error.kind(),
+            error => error,
+        }
+    }
+
+    /// Of one whose text is a whole sentence, that.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Aborted { reason: text, .. }
+            | Self::Late { step: text, .. }
+            | Self::Lost { how: text, .. } => text.clone(),
+            Self::Mismatch { what, .. } => format!("ranks made different calls: {what}"),
+            other => other.to_string(),
         }
     }
 }
@@ -383,4 +399,8 @@ pub enum EnqueueError {
     /// The group that this one is a part of has ended: its error, by its own ranks and calls.
     #[error("{0}")]
     Whole(Box<EnqueueError>),
+    /// What the watchdog found: the text within, of a late rank the step, is a whole sentence, which names
+    /// group, ranks and call.
+    #[error("the watchdog: {}", .0.sentence())]
+    Found(Box<EnqueueError>),
 }

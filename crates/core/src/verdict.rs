@@ -49,6 +49,8 @@ pub enum Verdict {
     },
     /// The group that this one is a part of has ended: its verdict, by its own ranks and calls.
     Whole(Box<Verdict>),
+    /// The watchdog found it: its text is a whole sentence, as in [`EnqueueError::Found`].
+    Found(Box<Verdict>),
 }
 
 impl Verdict {
@@ -72,6 +74,7 @@ impl Verdict {
             EnqueueError::Lost { step, seq, rank, how } => Verdict::Lost { step, seq, rank, how },
             EnqueueError::Mismatch { seq, what } => Verdict::Mismatch { seq, what },
             EnqueueError::Whole(error) => Verdict::of(&error, rank).of_the_whole(),
+            EnqueueError::Found(error) => Verdict::Found(Box::new(Verdict::of(&error, rank))),
             own => Verdict::aborted(rank, &own.to_string()),
         }
     }
@@ -94,6 +97,7 @@ impl Verdict {
             Verdict::Lost { step, seq, rank, how } => EnqueueError::Lost { step, seq, rank, how },
             Verdict::Mismatch { seq, what } => EnqueueError::Mismatch { seq, what },
             Verdict::Whole(whole) => EnqueueError::Whole(Box::new(whole.into_error(step, seq))),
+            Verdict::Found(found) => EnqueueError::Found(Box::new(found.into_error(step, seq))),
         }
     }
 }
@@ -119,6 +123,8 @@ mod tests {
         assert_eq!(Verdict::of(&lost("run"), 1).into_error("elsewhere", 9), lost("run"));
         let whole = EnqueueError::Whole(Box::new(lost("run")));
         assert_eq!(Verdict::of(&whole, 1).into_error("elsewhere", 9), whole);
+        let found = EnqueueError::Found(Box::new(lost("run")));
+        assert_eq!(Verdict::of(&found, 1).into_error("elsewhere", 9), found);
         // An abort that was heard of is passed on as it is: by the same rank, for the same reason.
         let aborted = |step: &str, seq| {
             let (step, reason) = (step.to_owned(), "enough".to_owned());

@@ -122,10 +122,17 @@ fn written(
     Some(said(&cause.with(verdict, is_quote), &dump))
 }
 
+/// A dump that is there.
+pub(crate) struct Dumped {
+    pub(crate) folder: PathBuf,
+    /// Had another process written it before?
+    pub(crate) is_others: bool,
+}
+
 /// A verdict, and where more is to be had.
-pub(crate) fn said(verdict: &str, dump: &io::Result<Option<PathBuf>>) -> String {
+pub(crate) fn said(verdict: &str, dump: &io::Result<Option<Dumped>>) -> String {
     match dump {
-        Ok(Some(folder)) => {
+        Ok(Some(Dumped { folder, .. })) => {
             format!("{verdict}; `crossover diagnose {}` says more", folder.display())
         }
         Ok(None) => verdict.to_owned(),
@@ -135,7 +142,7 @@ pub(crate) fn said(verdict: &str, dump: &io::Result<Option<PathBuf>>) -> String 
     }
 }
 
-/// The folder, if dumps are wanted: this process's, or that of the one of this node that came first. It is
+/// The dump, if any is wanted: this process's, or that of the one of this node that came first. Its folder is
 /// called after the first ring's group.
 pub(crate) fn write(
     dumps: &Dumps,
@@ -143,7 +150,7 @@ pub(crate) fn write(
     images: &[Image],
     diagnosis: &Diagnosis,
     cause: &str,
-) -> io::Result<Option<PathBuf>> {
+) -> io::Result<Option<Dumped>> {
     let root = match dumps {
         Dumps::None => return Ok(None),
         Dumps::In(folder) => {
@@ -158,7 +165,9 @@ pub(crate) fn write(
     let folder = root.join(name(about));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Some(folder)),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            return Ok(Some(Dumped { folder, is_others: true }));
+        }
         Err(e) => return Err(at(&folder, &e)),
     }
     // First what is small and says most: there may be no room for the rest, or no time.
@@ -181,7 +190,7 @@ pub(crate) fn write(
     if matches!(dumps, Dumps::Temporary(_)) {
         remove_oldest(&root);
     }
-    Ok(Some(folder))
+    Ok(Some(Dumped { folder, is_others: false }))
 }
 
 /// The process ends: a dump that is being written is written to its end.

@@ -38,7 +38,8 @@ pub struct Options {
     /// What is done where a rank is awaited for longer than `hang_after`, is gone, or has another
     /// history than its peers.
     pub on_hang: OnHang,
-    /// How long a rank is awaited before that is said; `None` for 50 times what is usual, and 2 s at least.
+    /// How long a rank is awaited before that is said; `None` for 50 times what is usual, and 2 s at
+    /// least; half of `hang_after` at most.
     pub warn_after: Option<Duration>,
     /// How long a rank is awaited at most.
     pub hang_after: Duration,
@@ -259,7 +260,7 @@ impl Recorder for GroupRecorder {
         self.ring.write_end(&error.to_string());
         self.ring.enter(Phase::Failed);
         let cause = Cause::Failed(error.to_string());
-        let is_mismatch = matches!(error, EnqueueError::Mismatch { .. });
+        let is_mismatch = matches!(error.kind(), EnqueueError::Mismatch { .. });
         // Who is awaited here may wait in another group.
         let beside = if is_mismatch { Vec::new() } else { self.in_a_circle() };
         let images = || {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::analyse::analyse;
-use crate::dump;
+use crate::dump::{self, Dumped};
 use crate::find;
 use crate::group::Dumps;
 use crate::image::{Image, Life};
@@ -13,7 +13,8 @@ use crate::reader::Reader;
 
 /// Reads what ranks of `job` have left in the folder of rings, writes a dump of each group that nobody
 /// has written one of, and removes the rings. Returns for each group, in a sentence, what was the matter
-/// and where the dump is. A group whose ranks all said goodbye, or had the time to tell, has left nothing.
+/// and where the dump is; of a dump of a rank's, which has told what was the matter, only where it is. A
+/// group whose ranks all said goodbye, or had the time to tell, has left nothing.
 ///
 /// `ended` are processes that the launcher ended itself, and how they were then: that they are gone is no
 /// matter, and what they waited for is that of whoever failed before.
@@ -40,7 +41,15 @@ fn keep(readers: &[Reader], dumps: &Dumps, ended: &BTreeMap<u32, Life>) -> Optio
     let rings: Vec<&Reader> = readers.iter().collect();
     let cause = "the job has ended, and no rank was left to tell why";
     let dump = dump::write(dumps, &rings, &images, &diagnosis, cause);
-    Some(dump::said(&verdict.sentence, &dump))
+    Some(match &dump {
+        Ok(Some(Dumped { folder, is_others: true })) => {
+            let (tag, folder) = (&verdict.tag, folder.display());
+            format!(
+                "group `{tag}` left a dump: `crossover diagnose {folder}` says what was the matter"
+            )
+        }
+        dump => dump::said(&verdict.sentence, dump),
+    })
 }
 
 #[cfg(test)]
@@ -69,6 +78,10 @@ mod tests {
         let said = format!("{verdict}; `crossover diagnose {}` says more", folder.display());
         assert_eq!(told(&Dumps::In(dumps.clone())), said);
         assert!(folder.join("timeline.html").exists());
+        // Who wrote a dump has told why.
+        let again = told(&Dumps::In(dumps.clone()));
+        let diagnose = format!("`crossover diagnose {}`", folder.display());
+        assert_eq!(again, format!("group `tp` left a dump: {diagnose} says what was the matter"));
         let in_the_way = told(&Dumps::In(folder.join("verdict.txt")));
         assert!(in_the_way.starts_with(verdict), "{in_the_way}");
         let (file, why) = (folder.join("verdict.txt"), "no whole dump could be written: ");

@@ -92,7 +92,9 @@ fn what_the_watchdog_finds_first_is_no_other_end_than_what_a_call_finds() {
     let faults =
         "rank=0,step=5,at=wire,hang rank=1,step=5,at=wire,hang rank=1,step=2,at=logits,size";
     let ended = wired(3, faults).run();
-    ended.codes(1, &[]).say(&["call 5: ranks made different calls", "size mismatch"], &[]);
+    ended
+        .codes(1, &[])
+        .say(&["ranks made different calls: size mismatch in group `tp`, call 5 ("], &[]);
     ended.odd("size_mismatch", 1);
 }
 

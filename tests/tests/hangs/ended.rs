@@ -97,6 +97,16 @@ impl Ended {
         self
     }
 
+    /// Every rank but those excepted names one call in its last line, and that once.
+    #[track_caller]
+    pub(crate) fn name_a_call_once(&self, except: &[u32]) -> &Ended {
+        for (rank, end) in (0..).zip(&self.ends) {
+            let named = end.last().match_indices(" call ").count();
+            assert!(except.contains(&rank) || named == 1, "rank {rank}: {self:#?}");
+        }
+        self
+    }
+
     /// How many warnings there are in all logs, but for those about the version of a library.
     pub(crate) fn warnings(&self) -> usize {
         let lines = self.ends.iter().flat_map(|end| end.stderr.lines());

@@ -58,7 +58,7 @@ fn stopped_for_longer_than_it_may() {
     together(&["step=5,at=logits", "at=close"], |point| {
         let ended = short(engines(3, &format!("rank=1,{point},stop=4000"))).run();
         ended.codes(4, &[]).verdict("stopped_rank", &[1]);
-        ended.say(&["is stopped, by a signal or a debugger"], &[]);
+        ended.say(&["is stopped, by a signal or a debugger"], &[]).name_a_call_once(&[]);
     });
 }
 
@@ -86,7 +86,7 @@ fn later_than_it_may() {
     together(&cases, |&(world, rank, point)| {
         let ended = short(engines(world, &format!("rank={rank},{point},delay=4000"))).run();
         ended.codes(4, &[]).verdict("not_arrived", &[rank]);
-        ended.say(&[&format!("rank {rank} has not arrived at")], &[]);
+        ended.say(&[&format!("rank {rank} has not arrived at")], &[]).name_a_call_once(&[]);
     });
 }
 
@@ -156,5 +156,5 @@ fn a_link_is_dead() {
     let ended = short(wired(3, "rank=2,step=5,at=wire,hang")).run();
     ended.codes(4, &[]).verdict("stuck_transport", &[0, 1, 2]);
     // That of the dead link learns it from the others' rings.
-    ended.say(&["all ranks are in call 5"], &[]);
+    ended.say(&["all ranks are in call 5"], &[]).name_a_call_once(&[]);
 }

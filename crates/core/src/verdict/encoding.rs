@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0    version        u8
-//! 1    kind           u8, and whether it is of the whole group
+//! 1    kind           u8, and whether it is of the whole group, and found by the watchdog
 //! 2    runs           u16, how many
 //! 4    step           u16, its bytes
 //! 6    text           u16, its bytes
@@ -27,6 +27,7 @@ const LATE: u8 = 1;
 const LOST: u8 = 2;
 const MISMATCH: u8 = 3;
 const WHOLE: u8 = 0x80;
+const FOUND: u8 = 0x40;
 
 const CHECK: usize = 28;
 const RUNS: usize = 32;
@@ -44,10 +45,7 @@ impl Verdict {
 
     /// As bytes, for [`Verdict::decode`].
     pub fn encode(&self) -> [u8; Verdict::BYTES] {
-        let (verdict, whole) = match self {
-            Verdict::Whole(whole) => (innermost(whole), WHOLE),
-            other => (other, 0),
-        };
+        let (verdict, marks) = marked(self);
         let fields = Fields::of(verdict);
         let mut bytes = [0; Verdict::BYTES];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -55,7 +53,7 @@ impl Verdict {
         let step = cut(fields.step, ROOM - fields.text.len().min(ROOM / 2));
         let text = cut(fields.text, ROOM - step.len());
         let runs = runs(fields.ranks);
-        put(0, &[VERSION, fields.kind | whole]);
+        put(0, &[VERSION, fields.kind | marks]);
         put(2, &(runs.len() as u16).to_le_bytes());
         put(4, &(step.len() as u16).to_le_bytes());
         put(6, &(text.len() as u16).to_le_bytes());
@@ -110,23 +108,25 @@ impl Fields<'_> {
             Verdict::Mismatch { seq, what } => {
                 Fields { kind: MISMATCH, seq: *seq, text: what, ..Fields::default() }
             }
-            Verdict::Whole(whole) => Fields::of(whole),
+            Verdict::Whole(verdict) | Verdict::Found(verdict) => Fields::of(verdict),
         }
     }
 }
 
-/// A part of a part ends as a part does: one mark tells that.
-fn innermost(verdict: &Verdict) -> &Verdict {
+/// The verdict itself, and its marks. A part of a part ends as a part does: one mark tells that.
+fn marked(verdict: &Verdict) -> (&Verdict, u8) {
+    let with = |(verdict, marks), mark| (verdict, marks | mark);
     match verdict {
-        Verdict::Whole(whole) => innermost(whole),
-        other => other,
+        Verdict::Whole(verdict) => with(marked(verdict), WHOLE),
+        Verdict::Found(verdict) => with(marked(verdict), FOUND),
+        other => (other, 0),
     }
 }
 
 fn read(bytes: &[u8]) -> Option<Verdict> {
     let bytes: &[u8; Verdict::BYTES] = bytes.first_chunk()?;
     let is_sound = bytes[0] == VERSION && word(bytes, CHECK) == check(bytes);
-    let (lens, is_whole) = ([half(bytes, 4), half(bytes, 6)], bytes[1] & WHOLE != 0);
+    let lens = [half(bytes, 4), half(bytes, 6)];
     if !is_sound || lens[0] + lens[1] > ROOM {
         return None;
     }
@@ -134,7 +134,7 @@ fn read(bytes: &[u8]) -> Option<Verdict> {
     let owned = |text: &[u8]| std::str::from_utf8(text).ok().map(str::to_owned);
     let (step, text) = (owned(step)?, owned(text)?);
     let (seq, rank) = (long(bytes, 8), word(bytes, 24));
-    let verdict = match bytes[1] & !WHOLE {
+    let verdict = match bytes[1] & !(WHOLE | FOUND) {
         ABORTED => Verdict::Aborted { rank, reason: text },
         LATE => {
             let waited = Duration::from_nanos(long(bytes, 16));
@@ -144,7 +144,9 @@ fn read(bytes: &[u8]) -> Option<Verdict> {
         MISMATCH => Verdict::Mismatch { seq, what: text },
         _ => return None,
     };
-    Some(if is_whole { verdict.of_the_whole() } else { verdict })
+    let is = |mark| bytes[1] & mark != 0;
+    let verdict = if is(FOUND) { Verdict::Found(Box::new(verdict)) } else { verdict };
+    Some(if is(WHOLE) { verdict.of_the_whole() } else { verdict })
 }
 
 /// Ranks as runs of consecutive ones, in their order.

@@ -103,7 +103,7 @@ pub(super) fn error(
     let seq = shown.seq.or(verdict.seq).or_else(own).unwrap_or(0);
     let sentence = verdict.sentence.clone();
     let ranks = shown.ranks.clone();
-    match (shown.class, ranks.first()) {
+    let error = match (shown.class, ranks.first()) {
         (Class::CrashedRank | Class::Left, Some(rank)) => {
             EnqueueError::Lost { step, seq, rank: *rank, how: sentence }
         }
@@ -115,10 +115,11 @@ pub(super) fn error(
             | Class::StuckTransport
             | Class::CrossGroupDeadlock,
             Some(_),
-        ) => EnqueueError::Late { step: format!("{step}: {sentence}"), seq, ranks, waited },
+        ) => EnqueueError::Late { step: sentence, seq, ranks, waited },
         (Class::Ended, Some(rank)) => {
             EnqueueError::Aborted { step, seq, rank: *rank, reason: sentence }
         }
         _ => EnqueueError::Mismatch { seq, what: sentence },
-    }
+    };
+    EnqueueError::Found(Box::new(error))
 }

@@ -206,10 +206,12 @@ fn a_cause_older_than_what_is_kept_is_a_word_until_ranks_wait() {
     let (before, after) = (ranks.look(), ranks.look());
     let Judged { verdict, images } = judged(Suspect::Waits, &before, &after);
     assert!(!is_harmless(&verdict, Suspect::Waits), "{verdict:#?}");
-    let EnqueueError::Late { seq, ranks: late, .. } = error(&verdict, images, 0, PERIOD) else {
+    let error = error(&verdict, images, 0, PERIOD);
+    let EnqueueError::Late { seq, ranks: late, .. } = error.kind() else {
         panic!("ranks wait: {verdict:#?}");
     };
-    assert_eq!((seq, &late[..]), (ranks.seq, &[2][..]));
+    assert_eq!((*seq, &late[..]), (ranks.seq, &[2][..]));
+    assert_eq!(error.to_string(), format!("the watchdog: {}", verdict.sentence), "told once");
 }
 
 #[test]
@@ -220,8 +222,8 @@ fn a_mismatch_names_a_call() {
     let before = ranks.look();
     let Judged { mut verdict, images } = judged(Suspect::Differs, &before, &before);
     assert_eq!(verdict.effect, None, "records of one number do not belong together");
-    let seq = |verdict: &Verdict| match error(verdict, images, 0, PERIOD) {
-        EnqueueError::Mismatch { seq, .. } => seq,
+    let seq = |verdict: &Verdict| match error(verdict, images, 0, PERIOD).kind() {
+        EnqueueError::Mismatch { seq, .. } => *seq,
         other => panic!("ranks have parted: {other}"),
     };
     assert!((1..=ranks.seq).contains(&seq(&verdict)), "{verdict:#?}");

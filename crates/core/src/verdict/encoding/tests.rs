@@ -29,9 +29,9 @@ fn plain() -> impl Strategy<Value = Verdict> {
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {
-    (plain(), any::<bool>()).prop_map(|(plain, whole)| match whole {
-        true => plain.of_the_whole(),
-        false => plain,
+    (plain(), any::<[bool; 2]>()).prop_map(|(plain, [found, whole])| {
+        let verdict = if found { Verdict::Found(Box::new(plain)) } else { plain };
+        if whole { verdict.of_the_whole() } else { verdict }
     })
 }
 
