@@ -18,8 +18,8 @@ pub(super) enum Rings {
     In(Vec<PathBuf>),
     /// Those of a job of this node, some of which are in this folder.
     Of(String, PathBuf),
-    /// The dumps that a job has left.
-    Left(String, Vec<PathBuf>),
+    /// The dumps that a job has left, and what is to be said of rings that others have by its name.
+    Left(String, Vec<PathBuf>, Vec<String>),
 }
 
 /// What was found there.
@@ -50,12 +50,13 @@ impl Rings {
             return Ok(Rings::Of(target.to_owned(), kept));
         }
         let left = dumps.iter().flat_map(|dumps| left(target, dumps)).collect::<Vec<_>>();
-        if !left.is_empty() {
-            return Ok(Rings::Left(target.to_owned(), left));
-        }
         let of_others: Vec<_> = refused.into_iter().filter(|ring| ring.is_of(target)).collect();
-        if !of_others.is_empty() {
-            return Err(Failure::usage(refused::in_words(&of_others).join("; ")));
+        let theirs = refused::in_words(&of_others);
+        if !left.is_empty() {
+            return Ok(Rings::Left(target.to_owned(), left, theirs));
+        }
+        if !theirs.is_empty() {
+            return Err(Failure::usage(theirs.join("; ")));
         }
         let what = match folder.is_dir() {
             true => format!("no rings are in {target}, nor in the folders in it"),
@@ -72,9 +73,11 @@ impl Rings {
     pub(super) fn look(&self) -> Result<Looked, Failure> {
         let mut looked = Looked::default();
         match self {
-            Rings::In(folders) | Rings::Left(_, folders) => {
-                if let Rings::Left(job, _) = self {
-                    looked.others.notes.push(of_dumps(job, folders));
+            Rings::In(folders) | Rings::Left(_, folders, _) => {
+                if let Rings::Left(job, _, theirs) = self {
+                    // First: of many notes the last are only counted.
+                    looked.others.notes.extend_from_slice(theirs);
+                    looked.others.notes.push(of_dumps(job, folders, !theirs.is_empty()));
                 }
                 for folder in folders {
                     let mut found = in_folder(folder).map_err(|e| unreadable(folder, &e))?;
@@ -138,9 +141,11 @@ fn left(job: &str, dumps: &Path) -> Vec<PathBuf> {
     left
 }
 
-fn of_dumps(job: &str, folders: &[PathBuf]) -> String {
+fn of_dumps(job: &str, folders: &[PathBuf], have_others: bool) -> String {
     let paths: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    format!("`{job}` has no rings any more; this is what it left: {}", few(&paths).join(", "))
+    let whose = if have_others { "this user's " } else { "" };
+    let left = few(&paths).join(", ");
+    format!("{whose}`{job}` has no rings any more; this is what it left: {left}")
 }
 
 /// Many are bad for the same reason: the first few show it.
