@@ -27,7 +27,7 @@ pub struct Recording {
     /// another history than its peers. `abort` if nobody says.
     pub on_hang: OnHang,
     /// `hang_warning`: after how long a wait is told. If nobody says, after 50 times what is usual, and 2 s
-    /// at least.
+    /// at least; half of `hang_timeout` at most.
     pub hang_warning: Option<Duration>,
     /// `hang_timeout`: how long a wait may take; `call_timeout` if nobody says.
     pub hang_timeout: Option<Duration>,

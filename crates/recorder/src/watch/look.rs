@@ -185,7 +185,7 @@ impl Look {
         self.is_difference_told &= not_so.suspect != Suspect::Differs;
     }
 
-    /// After how long a wait is worth a word.
+    /// After how long a wait is worth a word. Where it is soon a hang, that is before it is one.
     fn soft(&self, recorder: &GroupRecorder, kind: Kind) -> Duration {
         let options = recorder.options();
         let usual = || self.patience.for_a(kind).min(options.hang_after / 2);

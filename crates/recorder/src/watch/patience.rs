@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The least that anybody is told to be waited for.
+/// The least that anybody is told to be waited for, but where it is soon a hang.
 const LEAST: Duration = Duration::from_secs(2);
 /// So many times what is usual is unusual.
 const TIMES: u32 = 50;
