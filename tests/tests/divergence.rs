@@ -372,3 +372,46 @@ fn one_rule_of_two_thousand_is_found_and_only_rank_0_sends_its_rules() {
         assert!(bytes < 2000, "rank {rank} gave {bytes} bytes");
     }
 }
+
+/// What each of three ranks warned of that set what `set` says.
+fn warned(set: impl Fn(Plan, u32) -> Plan + Sync) -> Vec<log::Lines> {
+    let plan_of = |rank| set(Plan::forcing("host"), rank);
+    on_channels(3, Duration::from_secs(60), |boot| {
+        let plan = plan_of(boot.rank());
+        let form = || {
+            Communicator::form(boot, &plan.registry, &plan.policy, report(), &plan.settings)
+                .map(drop)
+                .expect("the least counts")
+        };
+        log::kept(&[Level::WARN], form).1
+    })
+}
+
+/// All take the least, and one rank says so; what nobody has set is no mistake.
+#[test]
+fn a_setting_of_which_the_least_counts_is_told_where_ranks_differ() {
+    let start = "WARN crossover::form: ranks differ in the setting";
+    let end = "; set it to one value on all ranks";
+    let ring = |rank| if rank == 1 { "64KiB" } else { "2MiB" };
+    let told = format!(
+        "{start} host.ring, of which the least counts, 64KiB: rank 1 has 64KiB, ranks 0 and 2 \
+         have 2MiB{end}"
+    );
+    let silent = log::Lines::new();
+    let all = warned(|plan, rank| plan.set("host.ring", ring(rank)));
+    assert_eq!(all, [vec![told], silent.clone(), silent.clone()]);
+
+    let told = format!(
+        "{start} host.chunk, of which the least counts, 128KiB: rank 2 has 128KiB, ranks 0 and 1 \
+         have 256KiB{end}"
+    );
+    let all = warned(|plan, rank| match rank {
+        2 => plan.set("host.chunk", "128KiB"),
+        _ => plan,
+    });
+    assert_eq!(all, [vec![told], silent.clone(), silent.clone()]);
+
+    assert_eq!(warned(|plan, _| plan), [silent.clone(), silent.clone(), silent.clone()]);
+    let alike = warned(|plan, _| plan.set("host.ring", "64KiB"));
+    assert_eq!(alike, [silent.clone(), silent.clone(), silent]);
+}

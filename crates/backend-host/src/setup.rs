@@ -41,10 +41,10 @@ pub(crate) fn open<'g>(
 ) -> Result<(Local<HostSession>, Agreed<'g, u64>), SetupError> {
     let world = setup.world();
     let asked = setup.read("read host.chunk", settings::chunk)?;
-    let chunk = setup.min("agree on host.chunk", asked)?;
+    let chunk = setup.least_bytes("host.chunk", asked)?;
     let ring = setup.read("read host.ring", settings::ring)?;
     let ring = ring.map(move |ring| ring.bytes(world));
-    let ring = setup.min("agree on host.ring", ring)?;
+    let ring = setup.least_bytes("host.ring", ring)?;
     let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;

@@ -85,9 +85,9 @@ fn agree_on_room(setup: &mut Setup<'_>) -> Result<Room, SetupError> {
     let (push, rest) = asked.map(|room| (room.push, (room.lamport, room.stage))).unzip();
     let (lamport, stage) = rest.unzip();
     Ok(Room {
-        push: *setup.min("agree on ipc.push", push)?.get(),
-        lamport: *setup.min("agree on ipc.lamport", lamport)?.get(),
-        stage: *setup.min("agree on ipc.stage", stage)?.get(),
+        push: *setup.least_bytes("ipc.push", push)?.get(),
+        lamport: *setup.least_bytes("ipc.lamport", lamport)?.get(),
+        stage: *setup.least_bytes("ipc.stage", stage)?.get(),
     })
 }
 

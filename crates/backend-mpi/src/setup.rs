@@ -51,7 +51,7 @@ fn open<'g>(
     let arch = facts.profile().arch.clone();
     setup.step("have its data in host memory", nothing(), move |_, ()| of_the_host(&arch))?;
     let asked = setup.read("read mpi.chunk", settings::chunk)?;
-    let chunk = setup.min("agree on mpi.chunk", asked)?;
+    let chunk = setup.least_bytes("mpi.chunk", asked)?;
 
     let library = setup.step("load MPI", nothing(), |here, ()| {
         let path = settings::library(here.settings());

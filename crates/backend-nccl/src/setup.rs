@@ -41,7 +41,7 @@ impl Backend for Nccl {
         facts: &GroupFacts,
     ) -> Result<Ready<'g>, SetupError> {
         let asked = setup.read("read nccl.window", settings::window)?;
-        let room = setup.min("agree on nccl.window", asked)?;
+        let room = setup.least_bytes("nccl.window", asked)?;
         let file = setup.read("read nccl.library", |s| Ok(settings::library(s)))?;
         let opened = setup.step("open its device and load the library", file, open)?;
         let opened = of_one_version(setup, opened)?;

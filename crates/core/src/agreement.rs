@@ -6,6 +6,8 @@
 //! against [`Setup`], whose every step ends in a vote: a failure on one rank cannot make that rank
 //! alone leave, or stay.
 
+mod least;
+
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
