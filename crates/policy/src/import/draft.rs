@@ -113,11 +113,6 @@ impl Groups {
 }
 
 impl Draft {
-    /// Was there any, whatever became of it?
-    pub(super) fn has_rows(&self) -> bool {
-        !self.taken.is_empty()
-    }
-
     /// Puts a row behind the others. Sizes that they take from it are not written again.
     pub(super) fn push(&mut self, findings: &mut Findings<'_>, row: Row, overlaps: Overlaps) {
         if findings.is_too_much(self.taken.len(), &row.span) {

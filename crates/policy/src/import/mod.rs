@@ -75,13 +75,13 @@ pub fn import(format: Format, name: &str, text: &str) -> Result<Imported, Vec<Di
     let source = Source { name: name.to_owned(), text: text.to_owned() };
     let mut findings = Findings::new(&source);
     let mut draft = Draft::default();
-    match format {
+    let has_rows = match format {
         Format::NcclTuner => nccl::read(&mut findings, &mut draft),
         Format::UccTune => ucc::read(&mut findings, &mut draft),
         Format::OpenMpi => openmpi::read(&mut findings, &mut draft),
-    }
+    };
     let (losses, notes) = findings.finish()?;
-    if losses.is_empty() && !draft.has_rows() {
+    if losses.is_empty() && !has_rows {
         let help = format!("it was read as {format}; is it the file that was meant?");
         let message = "there is nothing to import: the file has no rules";
         return Err(vec![source.diagnostic(Code::Foreign, 0..0, message, Some(help))]);

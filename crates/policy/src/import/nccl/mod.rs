@@ -11,7 +11,9 @@ use fields::{COLUMNS, Field, fields};
 /// What the plug-in reads of a line at a time; what follows is a line of its own to it.
 const LINE: usize = 255;
 
-pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
+/// Are there rows, whatever becomes of them?
+pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) -> bool {
+    let mut has_rows = false;
     for (start, line) in findings.lines() {
         if line.len() > LINE {
             let length = line.len();
@@ -28,7 +30,10 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
         let fields = fields(start, line);
         if row::is_header(&fields) {
             header(findings, &fields);
-        } else if let Some(row) = row::read(findings, &fields) {
+            continue;
+        }
+        has_rows = true;
+        if let Some(row) = row::read(findings, &fields) {
             draft.push(findings, row, Overlaps::Told);
         }
     }
@@ -37,6 +42,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
                        within the library (and its example plug-in would pin it to one channel)";
         findings.note(0..0, message);
     }
+    has_rows
 }
 
 /// A line with the columns' names.

@@ -17,13 +17,15 @@ use super::findings::Findings;
 use super::ranges::Counts;
 use collective::Collective;
 
-pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
+/// Are there sets of rules, whatever becomes of them?
+pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) -> bool {
     let first = findings.text().trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let sets = match first.starts_with(['{', '[']) {
         true => json::read(findings),
         false => classic::read(findings),
     };
     let block = |set: &Set| set.collective.name == "reduce_scatter_block";
+    let has_sets = !sets.is_empty();
     let has_block = sets.iter().any(block);
     for set in sets {
         if set.collective.name == "reduce_scatter" && has_block {
@@ -38,6 +40,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
         let message = "a size that no rule names goes on to the layers below";
         findings.note(0..0, message);
     }
+    has_sets
 }
 
 /// The rules of one collective for some communicators.

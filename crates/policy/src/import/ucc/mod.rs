@@ -16,7 +16,8 @@ use super::findings::{Findings, short};
 use entry::Entry;
 use transport::{Transport, UCP};
 
-pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
+/// Are there entries, whatever becomes of them?
+pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) -> bool {
     let mut entries = Vec::new();
     let mut in_section = false;
     for (start, line) in findings.lines() {
@@ -35,6 +36,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
             line_of(findings, written, at, &mut entries);
         }
     }
+    let has_entries = !entries.is_empty();
     for row in order::rows(findings, entries) {
         draft.push(findings, row, Overlaps::Meant);
     }
@@ -43,6 +45,7 @@ pub(super) fn read(findings: &mut Findings<'_>, draft: &mut Draft) {
                        transport layers have scores of their own";
         findings.note(0..0, message);
     }
+    has_entries
 }
 
 /// A string alone, or a variable with one.
