@@ -112,7 +112,7 @@ fn reductions(criterion: &mut Criterion) {
                     let mut group = criterion.benchmark_group(name);
                     for bytes in SIZES.into_iter().filter(|bytes| !stream || *bytes > 1024) {
                         let sources = Sources::new(world, |rank| starts[rank as usize]);
-                        let target = Target { to, also: None, stream };
+                        let target = Target { stream, ..Target::one(to) };
                         group.throughput(Throughput::Bytes(bytes as u64));
                         group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
                             let dtype = black_box(dtype);

@@ -21,7 +21,7 @@ pub(crate) const TWO_SHOT: usize = 1;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     id: "host",
     version: env!("CARGO_PKG_VERSION"),
-    settings: &["chunk", "ring", "shm_dir", "threads"],
+    settings: &["chunk", "distance", "ring", "shm_dir", "threads"],
     algorithms: &[
         Algorithm { name: "one_shot", eligibility: ELIGIBILITY, params: PARAMS },
         Algorithm { name: "two_shot", eligibility: ELIGIBILITY, params: PARAMS },

@@ -46,7 +46,7 @@ impl<'a> Exchange<'a> {
         header: &'a Header,
         room: Option<usize>,
     ) -> (Self, &'a mut Team) {
-        let HostSession { segment, liveness, steps, ring, habits, team } = session;
+        let HostSession { segment, liveness, steps, ring, habits, team, .. } = session;
         let chunk = segment.layout().chunk;
         let room = room.map(|room| room.min(chunk)).filter(|room| ring.takes(*room));
         let (ring, room) = (room.map(|_| ring), room.unwrap_or(chunk));

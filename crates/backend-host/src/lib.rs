@@ -12,12 +12,13 @@
 //! `exchange` is one step of a call; [`protocol`] is the rendezvous itself, generic so that the
 //! model checkers run the very same code; `wait` is how long a rank is patient, `verdict`
 //! how a wait ends when it cannot end well; `segment` and `layout` are the memory;
-//! `ring` says where in it a middling call puts its data;
+//! `ring` says where in it a middling call puts its data, `distance` how far ranks are from one another;
 //! `header` and `mismatch` compare what the ranks asked for; `reduce` is the arithmetic, `memory`
 //! the copies, `mover` who does them and how, [`team`] the threads of a rank. `small` is the way of
 //! a small call, which needs none of that.
 
 mod collective;
+mod distance;
 mod eligibility;
 mod exchange;
 pub mod header;

@@ -17,6 +17,8 @@ pub(crate) struct Ways {
     pub(crate) streams: bool,
     /// What is given goes round the ring.
     pub(crate) circles: bool,
+    /// What is given is written past the caches.
+    pub(crate) past: bool,
     /// What a rank gives and keeps is read once for both.
     twice: bool,
     /// The least bytes that are worth a thread.
@@ -26,8 +28,8 @@ pub(crate) struct Ways {
 impl Ways {
     /// From the values of [`PARAMS`].
     #[inline(always)]
-    pub(crate) fn of(params: &[u64], world: u32, call: &CallSig<'_>) -> Self {
-        let &[stream, split, ring, twice] = params else {
+    pub(crate) fn of(params: &[u64], world: u32, far: bool, call: &CallSig<'_>) -> Self {
+        let &[stream, split, ring, twice, past] = params else {
             unreachable!("a session receives a value for each param")
         };
         let results = match call.op {
@@ -37,7 +39,14 @@ impl Ways {
         };
         let split = usize::try_from(split).unwrap_or(usize::MAX);
         let bytes = call.bytes();
-        Ways { streams: results >= stream, circles: bytes <= ring, twice: bytes >= twice, split }
+        let past = far && bytes >= past;
+        Ways {
+            streams: results >= stream,
+            circles: bytes <= ring && !past,
+            past,
+            twice: bytes >= twice && !past,
+            split,
+        }
     }
 }
 
@@ -56,6 +65,9 @@ pub(crate) const PARAMS: &[Param] = &[
     // From how many bytes of input on an all-gather copies them to the slot and to the output at once:
     // they are read once, and peers see them later.
     Param { name: "twice", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
+    // From how many bytes of input on what ranks give is written past the caches, and not round the ring,
+    // where ranks are far from one another: memory is nearer to a peer then than this rank's caches.
+    Param { name: "past", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
 ];
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -68,6 +80,8 @@ pub(crate) struct Mover<'a> {
     split: usize,
     /// Results are written past the caches.
     stream: bool,
+    /// What is given is.
+    past: bool,
     /// What a rank gives and keeps is read once for both.
     twice: bool,
 }
@@ -85,10 +99,10 @@ impl<'a> Mover<'a> {
         let inputs = from..from.saturating_add(call.bytes() as usize);
         let in_place = call.op != Op::AllGather && inputs.contains(&(buffers.output as usize));
         let stream = ways.streams && !in_place;
-        Mover { team, split: ways.split, stream, twice: ways.twice && !stream }
+        Mover { team, split: ways.split, stream, past: ways.past, twice: ways.twice && !stream }
     }
 
-    /// Copies into the own slot, for peers to read soon.
+    /// Copies into the own slot, for peers to read soon, wherever they do that best.
     ///
     /// # Safety
     ///
@@ -96,7 +110,7 @@ impl<'a> Mover<'a> {
     #[inline]
     pub(crate) unsafe fn fill(&mut self, from: *const u8, slot: *mut u8, len: usize) {
         // SAFETY: the caller's.
-        unsafe { self.copy(from, slot, len, false) };
+        unsafe { self.copy(from, slot, len, self.past) };
     }
 
     /// Copies into the own slot and to the own part of the result at once, if that pays and is not
@@ -113,18 +127,17 @@ impl<'a> Mover<'a> {
         to: *mut u8,
         len: usize,
     ) -> bool {
-        let also = (self.twice && from != to.cast_const()).then_some(to);
-        self.in_parts(len, (from, slot, also), |&(from, slot, also), part| {
+        if !self.twice || from == to.cast_const() {
+            // SAFETY: the caller's.
+            unsafe { self.fill(from, slot, len) };
+            return false;
+        }
+        self.in_parts(len, (from, slot, to), |&(from, slot, to), part| {
             let (at, len) = (part.start, part.len());
             // SAFETY: the caller's promise, of a part.
-            unsafe {
-                match also {
-                    Some(to) => copy_twice(from.add(at), slot.add(at), to.add(at), len),
-                    None => copy(from.add(at), slot.add(at), len),
-                }
-            }
+            unsafe { copy_twice(from.add(at), slot.add(at), to.add(at), len) };
         });
-        also.is_some()
+        true
     }
 
     /// Copies a result from a slot.
@@ -151,7 +164,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Reduces every source's `len` bytes to `to` and, a second time, to `also`.
+    /// Reduces every source's `len` bytes to `to` and, a second time, to `also` in the own slot.
     ///
     /// # Safety
     ///
@@ -165,8 +178,8 @@ impl<'a> Mover<'a> {
         also: Option<*mut u8>,
         len: usize,
     ) {
-        let (dtype, op, stream) = (call.dtype, call.reduce_op, self.stream);
-        let target = Target { to, also, stream };
+        let (dtype, op) = (call.dtype, call.reduce_op);
+        let target = Target { to, also, stream: self.stream, past: self.past };
         self.in_parts(len, (sources, target), |(sources, target), part| {
             // SAFETY: the caller's promise, of a part: whole elements, since no element is longer
             // than a cache line or divides it unevenly.

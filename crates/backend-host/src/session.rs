@@ -27,6 +27,8 @@ pub(crate) struct HostSession {
     pub(crate) liveness: Liveness,
     pub(crate) steps: Steps,
     pub(crate) ring: Ring,
+    /// Ranks are far from one another.
+    pub(crate) far: bool,
     pub(crate) habits: Habits,
     pub(crate) team: Team,
 }
@@ -43,7 +45,7 @@ impl Session for HostSession {
         self.check(seq)?;
         let header = Header::of_call(algorithm, seq, call);
         let layout = self.segment.layout();
-        let ways = Ways::of(params, layout.world, call);
+        let ways = Ways::of(params, layout.world, self.far, call);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         let outcome = unsafe {
             match small::takes(algorithm, &ways, layout.chunk, call) {

@@ -1,5 +1,5 @@
-//! What an operator can set for this backend: `host.chunk`, `host.ring`, `host.shm_dir` and
-//! `host.threads`.
+//! What an operator can set for this backend: `host.chunk`, `host.distance`, `host.ring`, `host.shm_dir`
+//! and `host.threads`.
 
 use std::path::PathBuf;
 
@@ -48,6 +48,21 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
             "setting host.chunk is `{text}`: it must be bytes with a unit, a multiple of 64 B from \
              {LEAST_CHUNK}B to {}MiB, such as `256KiB`",
             MOST_CHUNK / MIB
+        ))),
+    }
+}
+
+pub(crate) const NEAR: &str = "near";
+pub(crate) const FAR: &str = "far";
+pub(crate) const MEASURED: &str = "measured";
+
+/// `host.distance`: are ranks [`NEAR`] to one another or [`FAR`]? [`MEASURED`] where it is not set.
+pub(crate) fn distance(settings: &BackendSettings) -> Result<String, StepError> {
+    match settings.get("host.distance") {
+        None => Ok(MEASURED.to_owned()),
+        Some(text @ (NEAR | FAR)) => Ok(text.to_owned()),
+        Some(text) => Err(StepError(format!(
+            "setting host.distance is `{text}`: it must be `{NEAR}` or `{FAR}`, or not set, to be measured"
         ))),
     }
 }
@@ -127,7 +142,7 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
 mod tests {
     use crossover_core::settings::BackendSettings;
 
-    use super::{MIB, Ring, ring, threads};
+    use super::{FAR, MEASURED, MIB, NEAR, Ring, distance, ring, threads};
 
     #[test]
     fn rings_take_eight_megabytes_or_an_eighth_unless_more_is_asked_for() {
@@ -147,6 +162,23 @@ mod tests {
         for wrong in ["65MiB", "63B", "128B", "2M", "-64B", ""] {
             let error = asked(wrong).unwrap_err();
             assert!(error.contains(&format!("host.ring is `{wrong}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_distance_is_near_or_far() {
+        let asked = |text: &str| {
+            let mut settings = BackendSettings::default();
+            settings.values.insert("host.distance".to_owned(), text.to_owned());
+            distance(&settings).map_err(|e| e.0)
+        };
+        let words = [NEAR, FAR].map(asked);
+        assert_eq!(words, [NEAR, FAR].map(|word| Ok(word.to_owned())));
+        let unset = distance(&BackendSettings::default());
+        assert_eq!(unset.map_err(|e| e.0), Ok(MEASURED.to_owned()));
+        for wrong in ["Far", "measured", "450", ""] {
+            let error = asked(wrong).unwrap_err();
+            assert!(error.contains(&format!("host.distance is `{wrong}`: it must be")), "{error}");
         }
     }
 

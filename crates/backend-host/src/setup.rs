@@ -11,6 +11,7 @@ use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepErro
 use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
+use crate::distance;
 use crate::layout::Layout;
 use crate::protocol::Steps;
 use crate::ring::Ring;
@@ -45,6 +46,8 @@ pub(crate) fn open<'g>(
     let ring = setup.read("read host.ring", settings::ring)?;
     let ring = ring.map(move |ring| ring.bytes(world));
     let ring = setup.least_bytes("host.ring", ring)?;
+    let distance = setup.read("read host.distance", settings::distance)?;
+    let distance = setup.equal("agree on host.distance", distance)?.into_inner();
     let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
@@ -66,6 +69,13 @@ pub(crate) fn open<'g>(
         setup.step("see every rank in the shared segment", mapped, move |here, mapped| {
             prove(here, token, mapped)
         })?;
+    let (mapped, proven) = proven.map(|proven| (Arc::clone(&proven.0), proven)).unzip();
+    let far = setup.exchange("time a line's way to its peers", mapped, move |here, segment| {
+        Ok(match distance.as_str() {
+            settings::MEASURED => distance::is_far(&segment, here.rank()),
+            said => said == settings::FAR,
+        })
+    })?;
 
     let everyone = processors.get().clone();
     let team = setup.step("start its threads", threads, move |here, threads| {
@@ -74,6 +84,7 @@ pub(crate) fn open<'g>(
     })?;
 
     let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
+    let far = far.get()[0];
     let session = proven.zip(team).zip(setup.rank()).map(move |((proven, team), rank)| {
         let (segment, liveness, deadline) = proven;
         if rank == 0 {
@@ -83,16 +94,18 @@ pub(crate) fn open<'g>(
                 bytes,
                 chunk,
                 ring,
+                far,
                 processors,
                 fenced,
                 "segment ready"
             );
         }
         HostSession {
-            segment: Arc::new(segment),
+            segment,
             liveness,
             steps: Steps::new(rank, layout.world),
             ring: Ring::new(layout.ring),
+            far,
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
             team,
         }
@@ -145,9 +158,9 @@ fn prove(
     here: &Here<'_>,
     token: Token,
     (segment, liveness): (Segment, Liveness),
-) -> Result<(Segment, Liveness, std::time::Duration), StepError> {
+) -> Result<(Arc<Segment>, Liveness, std::time::Duration), StepError> {
     match (0..here.world()).find(|r| segment.mark(*r).load(Acquire) != mark(token, *r)) {
-        None => Ok((segment, liveness, here.settings().call_deadline)),
+        None => Ok((Arc::new(segment), liveness, here.settings().call_deadline)),
         Some(rank) => Err(StepError(format!(
             "what rank {rank} wrote there does not arrive: do all ranks run on one node?"
         ))),

@@ -211,7 +211,7 @@ impl Call<'_> {
     /// Reduces `len` bytes of every rank.
     unsafe fn reduce(&self, round: &Round<'_>, to: *mut u8, len: usize) {
         let sources: Vec<*const u8> = (0..round.world()).map(|rank| round.came(rank)).collect();
-        let target = Target { to, also: None, stream: false };
+        let target = Target::one(to);
         // SAFETY: so many bytes of each came, whole elements; the target is none of them.
         unsafe { reduce_all(self.call.dtype, self.call.reduce_op, &sources, &target, len) };
     }

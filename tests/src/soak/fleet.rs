@@ -109,9 +109,10 @@ impl Fleet {
     fn plan(&self, group: usize) -> Plan {
         let mut plan = Plan::forcing(self.groups[group].1);
         if group + 1 == self.groups.len() {
-            let params = [("stream", ParamValue::Bytes(0)), ("split", ParamValue::Bytes(64))];
+            let params = [("stream", 0), ("split", 64), ("past", 0)];
+            let params = params.map(|(name, bytes)| (name, ParamValue::Bytes(bytes)));
             plan.policy = with_params(&plan.policy, &params);
-            plan = plan.set("host.threads", "2");
+            plan = plan.set("host.threads", "2").set("host.distance", "far");
         }
         match group.is_multiple_of(2) {
             true => plan,

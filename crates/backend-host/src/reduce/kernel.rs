@@ -44,6 +44,8 @@ pub(super) unsafe fn many<V: Vector, E: Element, O: Combine>(
 ) {
     let stream = target.stream && target.to.addr().is_multiple_of(E::SIZE);
     let (mut at, mut part) = (0, if stream { target.to.align_offset(V::LEN) } else { 0 });
+    let past = |also: *mut u8| target.past && (also.addr() + part).is_multiple_of(V::LEN);
+    let past = Past { to: stream, also: target.also.is_some_and(past) };
     // Less than a vector, the whole ones, and again less than one.
     // SAFETY: the pieces follow one another, and the last one ends with the sources.
     unsafe {
@@ -54,16 +56,23 @@ pub(super) unsafe fn many<V: Vector, E: Element, O: Combine>(
                 break;
             }
             at = match const { size_of::<E::Wide<V>>() / V::LEN } {
-                1 => tiles::<V, E, O, 4>(sources, target, stream, at, bytes),
-                _ => tiles::<V, E, O, 2>(sources, target, stream, at, bytes),
+                1 => tiles::<V, E, O, 4>(sources, target, past, at, bytes),
+                _ => tiles::<V, E, O, 2>(sources, target, past, at, bytes),
             };
-            at = tiles::<V, E, O, 1>(sources, target, stream, at, bytes);
+            at = tiles::<V, E, O, 1>(sources, target, past, at, bytes);
             part = bytes - at;
         }
-        if stream {
+        if past.to || past.also {
             V::fence();
         }
     }
+}
+
+/// Which of the target's places are written past the caches; whole vectors of them are aligned.
+#[derive(Clone, Copy)]
+struct Past {
+    to: bool,
+    also: bool,
 }
 
 /// As many tiles as there are; returns where they end.
@@ -75,13 +84,13 @@ pub(super) unsafe fn many<V: Vector, E: Element, O: Combine>(
 unsafe fn tiles<V: Vector, E: Element, O: Combine, const TILE: usize>(
     sources: &[*const u8],
     target: &Target,
-    stream: bool,
+    past: Past,
     mut at: usize,
     bytes: usize,
 ) -> usize {
     while bytes - at >= TILE * V::LEN {
         // SAFETY: the caller's promise.
-        unsafe { tile::<V, E, O, TILE>(sources, target, stream, at) };
+        unsafe { tile::<V, E, O, TILE>(sources, target, past, at) };
         at += TILE * V::LEN;
     }
     at
@@ -99,7 +108,7 @@ unsafe fn tiles<V: Vector, E: Element, O: Combine, const TILE: usize>(
 unsafe fn tile<V: Vector, E: Element, O: Combine, const TILE: usize>(
     sources: &[*const u8],
     target: &Target,
-    stream: bool,
+    past: Past,
     at: usize,
 ) {
     // SAFETY: the caller's promise.
@@ -121,11 +130,12 @@ unsafe fn tile<V: Vector, E: Element, O: Combine, const TILE: usize>(
         }
         for vector in 0..TILE {
             let to = target.to.add(at + vector * V::LEN);
-            if stream { results[vector].stream(to) } else { results[vector].store(to) }
+            if past.to { results[vector].stream(to) } else { results[vector].store(to) }
         }
         if let Some(also) = target.also {
             for vector in 0..TILE {
-                results[vector].store(also.add(at + vector * V::LEN));
+                let also = also.add(at + vector * V::LEN);
+                if past.also { results[vector].stream(also) } else { results[vector].store(also) }
             }
         }
     }

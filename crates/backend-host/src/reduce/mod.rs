@@ -72,13 +72,21 @@ impl Sources {
 pub struct Target {
     /// Any alignment.
     pub to: *mut u8,
-    /// A second copy of the results, by way of the caches.
+    /// A second copy of the results.
     pub also: Option<*mut u8>,
     /// Whether `to` is written past the caches.
     pub stream: bool,
+    /// Whether `also` is, where its vectors are aligned.
+    pub past: bool,
 }
 
 impl Target {
+    /// One place, by way of the caches.
+    #[inline(always)]
+    pub fn one(to: *mut u8) -> Target {
+        Target { to, also: None, stream: false, past: false }
+    }
+
     /// The same target, so many bytes later.
     ///
     /// # Safety
@@ -87,7 +95,7 @@ impl Target {
     pub(crate) unsafe fn after(&self, bytes: usize) -> Target {
         // SAFETY: the caller's.
         let after = |at: *mut u8| unsafe { at.add(bytes) };
-        Target { to: after(self.to), also: self.also.map(after), stream: self.stream }
+        Target { to: after(self.to), also: self.also.map(after), ..*self }
     }
 }
 

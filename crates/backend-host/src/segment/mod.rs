@@ -138,6 +138,11 @@ impl Segment {
         self.word(self.layout.mark(rank))
     }
 
+    /// What a rank throws at set-up, so that a line's way is timed.
+    pub(crate) fn ball(&self, rank: u32) -> &AtomicU64 {
+        self.word(self.layout.ball(rank))
+    }
+
     /// What the peers of this rank sleep over.
     #[inline]
     pub(crate) fn bell(&self, rank: u32) -> &SharedBell {

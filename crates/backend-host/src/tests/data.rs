@@ -125,13 +125,14 @@ pub(crate) fn run(
 }
 
 /// Values of the params, none of which may show: other ones for each call.
-pub(crate) fn ways(seq: u64) -> [u64; 4] {
+pub(crate) fn ways(seq: u64) -> [u64; 5] {
     let turn = |values: &[u64], every: u64| values[(seq / every) as usize % values.len()];
     [
         turn(&[u64::MAX, 0, 2048], 1),
         turn(&[64 << 10, 64], 3),
         turn(&[1 << 20, 0, 3000], 2),
         turn(&[u64::MAX, 0], 5),
+        turn(&[u64::MAX, 0, 3000], 7),
     ]
 }
 

@@ -19,12 +19,13 @@ use crossover_core::settings::BackendSettings;
 use crate::session::HostSession;
 use crate::setup::open;
 
-/// Settings with this chunk, a ring so short that data soon come round again, and a deadline that no
-/// healthy test comes near.
+/// Settings with this chunk, a ring so short that data soon come round again, ranks that are called far
+/// from one another, and a deadline that no healthy test comes near.
 fn settings(chunk: &str) -> BackendSettings {
     let mut settings = BackendSettings::default();
     settings.values.insert("host.chunk".to_owned(), chunk.to_owned());
     settings.values.insert("host.ring".to_owned(), "3KiB".to_owned());
+    settings.values.insert("host.distance".to_owned(), "far".to_owned());
     settings
 }
 

@@ -74,9 +74,13 @@ fn every_isa_gives_the_portable_bits() {
                 let way = Way { misaligned: at % 9, in_place: at % 5 == 0, ..Way::default() };
                 let expected = kernel(dtype, op, &inputs, way);
                 for isa in Isa::available() {
-                    for (stream, also) in [(false, true), (true, false), (true, true)] {
-                        let got = kernel(dtype, op, &inputs, Way { isa, stream, also, ..way });
-                        assert!(got == expected, "{dtype} {op} {count} {isa:?} {stream} {also}");
+                    let ways = [(false, true), (true, false), (true, true)];
+                    for (stream, also) in ways {
+                        // Past the caches or through them by turns, whatever else changes.
+                        let past = also && (at + usize::from(stream)) % 2 == 0;
+                        let way = Way { isa, stream, also, past, ..way };
+                        let got = kernel(dtype, op, &inputs, way);
+                        assert!(got == expected, "{dtype} {op} {count} {way:?}");
                     }
                 }
             }
@@ -91,8 +95,8 @@ fn check(dtype: Dtype, op: ReduceOp, world: u32, count: usize, misaligned: usize
         (0..u64::from(world)).map(|r| random(dtype, bytes, seed ^ r << 40)).collect();
     let expected = reduced(dtype, op, &inputs);
     for isa in Isa::available() {
-        let (stream, also) = (seed & 1 == 1, seed & 2 == 2);
-        let way = Way { isa, misaligned, stream, also, in_place: seed & 4 == 4 };
+        let [stream, also, in_place, past] = [1, 2, 4, 8].map(|bit| seed & bit == bit);
+        let way = Way { isa, misaligned, stream, also, past: past && also, in_place };
         let got = kernel(dtype, op, &inputs, way);
         if got != expected {
             let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap() / dtype.size();
@@ -109,18 +113,26 @@ fn check(dtype: Dtype, op: ReduceOp, world: u32, count: usize, misaligned: usize
 }
 
 /// How a kernel is run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Way {
     isa: Isa,
     misaligned: usize,
     stream: bool,
     also: bool,
+    past: bool,
     in_place: bool,
 }
 
 impl Default for Way {
     fn default() -> Self {
-        Way { isa: Isa::Portable, misaligned: 0, stream: false, also: false, in_place: false }
+        Way {
+            isa: Isa::Portable,
+            misaligned: 0,
+            stream: false,
+            also: false,
+            past: false,
+            in_place: false,
+        }
     }
 }
 
@@ -134,20 +146,24 @@ fn kernel(dtype: Dtype, op: ReduceOp, inputs: &[Vec<u8>], way: Way) -> Vec<u8> {
     let before = 16 - way.misaligned;
     let zeros = vec![0; bytes];
     let mut output = framed(before, if way.in_place { &inputs[0] } else { &zeros });
-    let mut second = framed(3, &zeros);
+    // A slot is aligned, and what is not is written through the caches all the same.
+    let mut second = vec![0xee; bytes + 3 * 64];
+    let place = if way.past { second.as_ptr().align_offset(64) } else { 3 };
     let to = output[before..].as_mut_ptr();
     let sources = Sources::new(inputs.len() as u32, |r| match r {
         0 if way.in_place => to.cast_const(),
         _ => shifted[r as usize][way.misaligned..].as_ptr(),
     });
-    let also = way.also.then(|| second[3..].as_mut_ptr());
-    let target = Target { to, also, stream: way.stream };
+    let also = way.also.then(|| second[place..].as_mut_ptr());
+    let target = Target { to, also, stream: way.stream, past: way.past };
     // SAFETY: every source and output has `bytes` bytes from there; the machine has the isa.
     unsafe { reduce_by(way.isa, dtype, op, &sources, &target, bytes) };
     let result = output[before..][..bytes].to_vec();
     assert!(output == framed(before, &result), "written out of bounds");
     if way.also {
-        assert!(second == framed(3, &result), "the second copy");
+        assert!(second[place..][..bytes] == result, "the second copy");
+        second.drain(place..place + bytes);
+        assert!(second.iter().all(|byte| *byte == 0xee), "written beside the second copy");
     }
     result
 }

@@ -63,6 +63,26 @@ fn the_least_chunk_counts() {
 }
 
 #[test]
+fn ranks_are_near_or_far_for_all_of_them() {
+    let of = |distance: Option<&str>| {
+        let mut settings = settings("1KiB");
+        settings.values.remove("host.distance");
+        settings.values.extend(distance.map(|d| ("host.distance".to_owned(), d.to_owned())));
+        settings
+    };
+    let fars = |distance| group(3, &of(distance), |_, session| session.far);
+    assert_eq!(fars(Some("near")), [false; 3]);
+    assert_eq!(fars(Some("far")), [true; 3]);
+    let measured = fars(None);
+    assert_eq!(measured, [measured[0]; 3]);
+
+    let differ = |rank| of((rank == 1).then_some("far"));
+    let errors = try_group(2, &differ, |_, session| format!("{:?}", session.err().unwrap()));
+    assert_eq!(errors[0], errors[1]);
+    assert!(errors[0].contains("rank: 1") && errors[0].contains("host.distance"), "{}", errors[0]);
+}
+
+#[test]
 fn too_little_space_says_how_much_is_needed() {
     let Some(mount) = SmallTmpfs::mount() else {
         // Said on stderr by libtest's capture when asked for; there is nothing else to test with.

@@ -64,8 +64,8 @@ fn a_middling_call_goes_round_the_ring_in_as_few_steps_as_its_algorithm_has() {
         let steps = if (op, algorithm) == (Op::AllReduce, TWO_SHOT) { 2 } else { 1 };
         let room = room(algorithm, &call, 3);
         group(3, &long, |rank, mut session| {
-            // Calls whose `ring` takes this one, and does not.
-            for (seq, goes) in [(6, true), (8, false)] {
+            // Calls whose `ring` takes this one, does not, and does while it goes past the caches.
+            for (seq, goes) in [(6, true), (8, false), (12, false)] {
                 let before = session.ring.at();
                 let made = (algorithm, seq, &call);
                 let got = run(&mut session, made, (rank, &inputs), (0, false)).unwrap();

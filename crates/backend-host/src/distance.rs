@@ -1,0 +1,159 @@
+//! Whether ranks are far from one another.
+//!
+//! Processors that share a last-level cache pass a line on inside of it; others have to fetch it over
+//! what connects their caches, and take it back the same way. Which it is decides how a rank best gives
+//! many bytes (see [`crate::mover::PARAMS`]), and what a system tells of its caches does not: a virtual
+//! machine's processors lie where its host lets them. So a line's way is timed when the group forms:
+//! from rank 0 to every other one, since ranks that share a cache with one share it with all.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
+
+use crate::segment::Segment;
+
+/// A line that takes longer there and back has left its cache on the way. An AMD EPYC (Zen 4) takes 90 ns
+/// within a cache and 450 to 490 between two (docs/measurements, "Far from one another").
+const FAR: Duration = Duration::from_nanos(200);
+
+/// Trips in one sample: a look at the clock takes as long as half a trip.
+const TRIPS: u64 = 8;
+const SAMPLES: u64 = 32;
+/// How long a peer is given to send a line back so often. It takes 0.1 ms, if it runs at all: where ranks are
+/// more than processors it may not.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// For how many ranks more a rank waits: rank 0 may begin late.
+const SPARE: u32 = 10;
+
+/// Is a line's way to one of the others longer than inside a cache? Known to rank 0; `false` where nobody
+/// came to send it back.
+pub(crate) fn is_far(segment: &Segment, rank: u32) -> bool {
+    let world = segment.layout().world;
+    if rank > 0 {
+        send_back(segment, rank);
+        return false;
+    }
+    let ways: Vec<Option<Duration>> = (1..world).map(|peer| least(segment, peer)).collect();
+    segment.ball(0).store(ball(world, 0), Release);
+    tracing::debug!(target: "crossover::host", ?ways, "a line's way to each rank and back");
+    ways.into_iter().flatten().any(|way| way > FAR)
+}
+
+/// The least time of a line's way to `peer` and back.
+fn least(segment: &Segment, peer: u32) -> Option<Duration> {
+    let until = Instant::now() + PATIENCE;
+    let mut least = None;
+    for sample in 0..SAMPLES {
+        let start = Instant::now();
+        for trip in 1..=TRIPS {
+            let sent = ball(peer, sample * TRIPS + trip);
+            segment.ball(0).store(sent, Release);
+            let mut looks = 0u32;
+            while segment.ball(peer).load(Acquire) != sent {
+                looks += 1;
+                if looks.is_multiple_of(256) && Instant::now() > until {
+                    return least;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        let trip = start.elapsed() / TRIPS as u32;
+        least = Some(least.map_or(trip, |least: Duration| least.min(trip)));
+    }
+    least
+}
+
+/// Sends back what rank 0 sends to this rank, until it sends to the next.
+fn send_back(segment: &Segment, rank: u32) {
+    // Rank 0 may need as long for each before; longer only if it is not there any more, which the next
+    // vote finds.
+    let until = Instant::now() + PATIENCE * (rank + SPARE);
+    let mut looks = 0u32;
+    let mut last = 0;
+    loop {
+        let sent = segment.ball(0).load(Acquire);
+        if whose(sent) > rank {
+            return;
+        }
+        if whose(sent) == rank && sent != last {
+            segment.ball(rank).store(sent, Release);
+            last = sent;
+            continue;
+        }
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(256) {
+            if Instant::now() > until {
+                return;
+            }
+            // Perhaps rank 0 waits for this processor.
+            std::thread::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// What rank 0 sends to a rank.
+fn ball(peer: u32, trip: u64) -> u64 {
+    u64::from(peer) << 32 | trip
+}
+
+fn whose(ball: u64) -> u32 {
+    (ball >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::layout::Layout;
+    use crate::segment::{Token, create};
+    use crate::settings::Place;
+
+    /// As each rank maps it.
+    fn segments<const N: usize>() -> [Segment; N] {
+        let layout = Layout { world: N as u32, chunk: 1024, ring: 0 };
+        let token = Token { nonce: 7, layout };
+        let file = create(&Place::Memfd, token).unwrap();
+        [(); N].map(|()| Segment::map(file.as_fd(), layout, token).unwrap())
+    }
+
+    /// Answers as `send_back` does, a while later.
+    fn dawdle(segment: &Segment, rank: u32) {
+        let mut last = 0;
+        while whose(last) <= rank {
+            let sent = segment.ball(0).load(Acquire);
+            if sent != last && whose(sent) == rank {
+                let since = Instant::now();
+                while since.elapsed() < 4 * FAR {
+                    std::hint::spin_loop();
+                }
+                segment.ball(rank).store(sent, Release);
+            }
+            last = sent;
+        }
+    }
+
+    #[test]
+    fn one_rank_that_is_far_makes_all_far() {
+        // On a machine that does something else a rank may not be there in time.
+        let is_seen = (0..50).any(|_| {
+            let [leads, near, far] = &segments();
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert!(!is_far(near, 1), "only rank 0 knows"));
+                scope.spawn(|| dawdle(far, 2));
+                is_far(leads, 0)
+            })
+        });
+        assert!(is_seen);
+    }
+
+    #[test]
+    fn who_is_not_there_is_not_awaited_for_long() {
+        let [alone, other] = &segments();
+        let since = Instant::now();
+        assert!(!is_far(alone, 0), "nobody came");
+        alone.ball(0).store(0, Release);
+        assert!(!is_far(other, 1));
+        assert!(since.elapsed() < Duration::from_secs(2));
+    }
+}
