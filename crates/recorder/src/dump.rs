@@ -19,6 +19,7 @@ use crate::image::Image;
 use crate::place::{PREFIX, plain};
 use crate::reader::Reader;
 use crate::text::text;
+use crate::words::say_the_same;
 
 /// Held while a dump is written.
 static WRITING: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
@@ -61,11 +62,12 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// With the verdict, in one sentence that says nothing twice: one that quotes the error, or that the
-    /// error repeats because another rank's watchdog came to it first, stands for both.
+    /// error repeats because another rank's watchdog or a backend came to it first, stands for both.
     fn with(&self, verdict: &str, is_quote: bool) -> String {
         let head = verdict.split(": ").next().unwrap_or(verdict);
+        let repeats = |error: &str| error.contains(head) || say_the_same(error, verdict);
         match self {
-            Cause::Failed(error) if is_quote || error.contains(head) => {
+            Cause::Failed(error) if is_quote || repeats(error) => {
                 format!("the group failed: {verdict}")
             }
             _ => format!("{self}: {verdict}"),
@@ -299,6 +301,24 @@ mod tests {
         let quote =
             format!("group `tp` ended with an error on all ranks; ranks 0 and 1 say: {error}");
         assert_eq!(failed.with(&quote, true), format!("the group failed: {quote}"));
+        // A circle has no first group, and a backend has compared the ranks by itself.
+        for (error, verdict) in [
+            (
+                "the watchdog: deadlock over groups `tp`, `ep`: rank 1 of `tp` waits in call 13 for rank 2; \
+                 rank 2 of `ep` waits in call 9 for ranks 0 and 1",
+                "deadlock over groups `ep`, `tp`: rank 2 of `ep` waits in call 9 for ranks 0 and 1; rank 0 \
+                 of `tp` waits in call 13 for rank 2",
+            ),
+            (
+                "call 13: ranks made different calls: rank 2 has the replay of graph 2, rank 1 has the \
+                 replay of graph 1",
+                "branch divergence in group `tp`, record 20 after call 13: rank 2 has the replay of \
+                 graph 2, rank 1 has the replay of graph 1; neither side is a majority",
+            ),
+        ] {
+            let failed = Cause::Failed(error.to_owned());
+            assert_eq!(failed.with(verdict, false), format!("the group failed: {verdict}"));
+        }
         let other = "in group `tp` rank 1 is gone";
         assert_eq!(failed.with(other, false), format!("the group failed: {error}: {other}"));
         assert_eq!(Cause::Watchdog.with(&quote, true), format!("the watchdog: {quote}"));
@@ -312,6 +332,7 @@ mod tests {
         let spread = [0, 1, 0, 1].map(|first| format!("{plain}.node-of-{first}"));
         assert_eq!(names(&["n", "m", "n", "m"]), spread);
     }
+
     #[test]
     fn dumps_of_one_failure_stay_or_go_together() {
         let at = |job: &str, seconds: u64, n: usize| {

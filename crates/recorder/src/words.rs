@@ -82,3 +82,11 @@ pub(crate) fn device_wait(awaited: &[u32], what: &str, age_ms: u64, call: u32) -
 pub(crate) fn verb<'a>(ranks: &[u32], one: &'a str, many: &'a str) -> &'a str {
     if ranks.len() == 1 { one } else { many }
 }
+
+/// Are so many words that follow one another in both that they tell of the same thing?
+pub(crate) fn say_the_same(one: &str, other: &str) -> bool {
+    const RUN: usize = 9;
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let (one, other) = (words(one), words(other));
+    one.windows(RUN).any(|run| other.windows(RUN).any(|other| other == run))
+}
