@@ -52,17 +52,14 @@ pub(crate) fn chunk(settings: &BackendSettings) -> Result<u64, StepError> {
     }
 }
 
-pub(crate) const NEAR: &str = "near";
-pub(crate) const FAR: &str = "far";
-pub(crate) const MEASURED: &str = "measured";
-
-/// `host.distance`: are ranks [`NEAR`] to one another or [`FAR`]? [`MEASURED`] where it is not set.
-pub(crate) fn distance(settings: &BackendSettings) -> Result<String, StepError> {
+/// `host.distance`: are ranks `far` from one another, and not `near`? `None` where it is not set.
+pub(crate) fn are_far(settings: &BackendSettings) -> Result<Option<bool>, StepError> {
     match settings.get("host.distance") {
-        None => Ok(MEASURED.to_owned()),
-        Some(text @ (NEAR | FAR)) => Ok(text.to_owned()),
+        None => Ok(None),
+        Some("near") => Ok(Some(false)),
+        Some("far") => Ok(Some(true)),
         Some(text) => Err(StepError(format!(
-            "setting host.distance is `{text}`: it must be `{NEAR}` or `{FAR}`, or not set, to be measured"
+            "setting host.distance is `{text}`: it must be `near` or `far`, or not set, to be measured"
         ))),
     }
 }
@@ -142,7 +139,7 @@ pub(crate) fn threads(settings: &BackendSettings) -> Result<usize, StepError> {
 mod tests {
     use crossover_core::settings::BackendSettings;
 
-    use super::{FAR, MEASURED, MIB, NEAR, Ring, distance, ring, threads};
+    use super::{MIB, Ring, are_far, ring, threads};
 
     #[test]
     fn rings_take_eight_megabytes_or_an_eighth_unless_more_is_asked_for() {
@@ -170,12 +167,10 @@ mod tests {
         let asked = |text: &str| {
             let mut settings = BackendSettings::default();
             settings.values.insert("host.distance".to_owned(), text.to_owned());
-            distance(&settings).map_err(|e| e.0)
+            are_far(&settings).map_err(|e| e.0)
         };
-        let words = [NEAR, FAR].map(asked);
-        assert_eq!(words, [NEAR, FAR].map(|word| Ok(word.to_owned())));
-        let unset = distance(&BackendSettings::default());
-        assert_eq!(unset.map_err(|e| e.0), Ok(MEASURED.to_owned()));
+        assert_eq!(are_far(&BackendSettings::default()).ok(), Some(None));
+        assert_eq!((asked("near"), asked("far")), (Ok(Some(false)), Ok(Some(true))));
         for wrong in ["Far", "measured", "450", ""] {
             let error = asked(wrong).unwrap_err();
             assert!(error.contains(&format!("host.distance is `{wrong}`: it must be")), "{error}");

@@ -46,8 +46,8 @@ pub(crate) fn open<'g>(
     let ring = setup.read("read host.ring", settings::ring)?;
     let ring = ring.map(move |ring| ring.bytes(world));
     let ring = setup.least_bytes("host.ring", ring)?;
-    let distance = setup.read("read host.distance", settings::distance)?;
-    let distance = setup.equal("agree on host.distance", distance)?.into_inner();
+    let distance = setup.read("read host.distance", settings::are_far)?;
+    let distance = setup.same("host.distance", distance)?;
     let threads = setup.read("read host.threads", settings::threads)?;
     let nonces = setup.exchange("draw a nonce", nothing(), |_, ()| Ok(draw_nonce()))?;
     let processors = setup.exchange("tell its processors", nothing(), |_, ()| Ok(processors()))?;
@@ -70,10 +70,13 @@ pub(crate) fn open<'g>(
             prove(here, token, mapped)
         })?;
     let (mapped, proven) = proven.map(|proven| (Arc::clone(&proven.0), proven)).unzip();
+    let asked = (*distance.get(), count_processors(processors.get()) >= world as usize);
     let far = setup.exchange("time a line's way to its peers", mapped, move |here, segment| {
-        Ok(match distance.as_str() {
-            settings::MEASURED => distance::is_far(&segment, here.rank()),
-            said => said == settings::FAR,
+        Ok(match asked {
+            (Some(far), _) => Some(far),
+            (None, true) => distance::are_far(&segment, here.rank()),
+            // Who has no processor does not answer, or late.
+            (None, false) => None,
         })
     })?;
 
@@ -84,7 +87,7 @@ pub(crate) fn open<'g>(
     })?;
 
     let (processors, fenced) = (count_processors(processors.get()), *fenced.get());
-    let far = far.get()[0];
+    let far = far.get()[0]; // rank 0 has timed them
     let session = proven.zip(team).zip(setup.rank()).map(move |((proven, team), rank)| {
         let (segment, liveness, deadline) = proven;
         if rank == 0 {
@@ -94,18 +97,19 @@ pub(crate) fn open<'g>(
                 bytes,
                 chunk,
                 ring,
-                far,
                 processors,
                 fenced,
                 "segment ready"
             );
+            let distance = far.map_or("not known", |far| if far { "far" } else { "near" });
+            tracing::info!(target: "crossover::form", distance, "how far ranks are from one another");
         }
         HostSession {
             segment,
             liveness,
             steps: Steps::new(rank, layout.world),
             ring: Ring::new(layout.ring),
-            far,
+            far: far.unwrap_or(false),
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
             team,
         }

@@ -54,7 +54,7 @@ impl Backend for Nccl {
         })?;
         let opened = withhold_pins(setup, opened)?;
         let told = setup.read("read nccl.ranks_per_device", settings::ranks_per_device)?;
-        let told = setup.equal("agree on nccl.ranks_per_device", told)?;
+        let told = setup.same("nccl.ranks_per_device", told)?;
         let config = sharing::config(facts.ranks_per_unit().max(*told.get()));
         let most = config.max_ctas;
         let joined = join(setup, opened, config)?;

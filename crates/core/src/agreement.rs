@@ -6,7 +6,7 @@
 //! against [`Setup`], whose every step ends in a vote: a failure on one rank cannot make that rank
 //! alone leave, or stay.
 
-mod least;
+mod settings;
 
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};

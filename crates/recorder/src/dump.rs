@@ -21,6 +21,8 @@ use crate::reader::Reader;
 use crate::text::text;
 use crate::words::say_the_same;
 
+/// What is written first.
+const VERDICT: &str = "verdict.txt";
 /// Held while a dump is written.
 static WRITING: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
 /// How long a process that ends waits for a dump that another thread of it writes.
@@ -127,7 +129,7 @@ fn written(
 /// A dump that is there.
 pub(crate) struct Dumped {
     pub(crate) folder: PathBuf,
-    /// Had another process written it before?
+    /// Had another process written it before, and told of it?
     pub(crate) is_others: bool,
 }
 
@@ -168,13 +170,15 @@ pub(crate) fn write(
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-            return Ok(Some(Dumped { folder, is_others: true }));
+            // Who was killed while it wrote has told nothing.
+            let is_others = folder.join(VERDICT).exists();
+            return Ok(Some(Dumped { folder, is_others }));
         }
         Err(e) => return Err(at(&folder, &e)),
     }
     // First what is small and says most: there may be no room for the rest, or no time.
     let said = format!("{cause}\n\n{}", text(diagnosis));
-    file(&folder, "verdict.txt", said.as_bytes())?;
+    file(&folder, VERDICT, said.as_bytes())?;
     let json = serde_json::to_vec_pretty(diagnosis).map_err(io::Error::other)?;
     file(&folder, "verdict.json", &json)?;
     for ring in rings {

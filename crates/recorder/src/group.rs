@@ -78,6 +78,8 @@ pub struct GroupRecorder {
     trouble: Mutex<Option<EnqueueError>>,
     /// Has what ended the group been reported here?
     report: Once,
+    /// Has this rank's part been said to be over?
+    left: Once,
 }
 
 impl GroupRecorder {
@@ -124,6 +126,7 @@ impl GroupRecorder {
             is_well: AtomicBool::new(true),
             trouble: Mutex::new(None),
             report: Once::new(),
+            left: Once::new(),
         });
         watch::add(&recorder, group.abort_handle(), group.watches());
         Ok(Some(recorder))
@@ -208,9 +211,12 @@ impl GroupRecorder {
     /// of peers that died before they could take theirs away.
     pub(crate) fn leave(&self) {
         // A child that was forked since shares the ring's memory: its parent goes on.
-        if self.ring.about().process.pid != std::process::id() {
-            return;
+        if self.ring.about().process.pid == std::process::id() {
+            self.left.call_once(|| self.leave_now());
         }
+    }
+
+    fn leave_now(&self) {
         if matches!(self.ring.phase(), Phase::Open | Phase::Committing | Phase::Closing) {
             self.ring.enter(Phase::Dropped);
         }
@@ -371,6 +377,7 @@ impl GroupRecorder {
             is_well: AtomicBool::new(true),
             trouble: Mutex::new(None),
             report: Once::new(),
+            left: Once::new(),
         }
     }
 }

@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::bare::{Isa, add};
 use crate::call::Dtype;
 use crate::memory::Memory;
-use crate::page::{Line, SHARE, Seat};
+use crate::page::{SHARE, Seat};
 
 /// Round trips in a batch: short, so that few batches are interrupted.
 const TRIPS: u64 = 50;
@@ -42,7 +42,7 @@ pub(crate) fn measure(
 ) -> Result<()> {
     ensure!(seat.world >= 2, "the floor of one rank is nothing: start two");
     let clock = clock();
-    let terms = [("alpha", alpha(seat)), ("switch", switch()), ("clock", clock)];
+    let terms = [("alpha", alpha(seat, BATCHES)), ("switch", switch()), ("clock", clock)];
     for (term, nanoseconds) in terms {
         let nanoseconds = least(seat, nanoseconds);
         print(json!({ "floor": term, "ns": (nanoseconds * 10.0).round() / 10.0 }));
@@ -62,14 +62,19 @@ fn least(seat: &mut Seat<'_>, nanoseconds: f64) -> f64 {
     -seat.max(-nanoseconds)
 }
 
+/// A cache line's way now, in nanoseconds; `None` where ranks take turns, and lines wait for processors.
+pub(crate) fn line(seat: &mut Seat<'_>) -> Option<f64> {
+    const FEW: u64 = 9;
+    (!seat.wait.crowded).then(|| {
+        let nanoseconds = alpha(seat, FEW);
+        least(seat, nanoseconds).round()
+    })
+}
+
 /// Between the ranks 0 and 1. The others have nothing to say.
-fn alpha(seat: &mut Seat<'_>) -> f64 {
-    let line = |rank| -> &AtomicU64 {
-        // SAFETY: within the share, aligned; zero is valid.
-        &unsafe { &*seat.page.share(rank).cast::<Line>() }.0
-    };
-    let (ping, pong) = (line(0), line(1));
-    let batches = (0..BATCHES).map(|batch| {
+fn alpha(seat: &mut Seat<'_>, batches: u64) -> f64 {
+    let [ping, pong] = seat.page.lines();
+    let batches = (0..batches).map(|batch| {
         seat.barrier();
         let start = Instant::now();
         for trip in batch * TRIPS + 1..=(batch + 1) * TRIPS {

@@ -154,6 +154,7 @@ fn print(name: &str, cell: &Cell, measured: &Measured) {
         "p50_us": micro(measured.p50),
         "p90_us": micro(measured.p90),
         "b2b_us": micro(measured.back_to_back),
+        "line_ns": measured.line,
         "calls": measured.calls,
         "check": if measured.right { "ok" } else { "WRONG" },
     });

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::call::{Cell, Op};
 use crate::contender::Contender;
 use crate::data;
+use crate::floor;
 use crate::memory::Memory;
 use crate::page::Seat;
 
@@ -27,6 +28,8 @@ pub(crate) struct Measured {
     pub(crate) p90: f64,
     /// Microseconds a call in the best batch of calls with nothing between them.
     pub(crate) back_to_back: f64,
+    /// A cache line's way before and after, in nanoseconds: a virtual machine's processors move.
+    pub(crate) line: [Option<f64>; 2],
     pub(crate) right: bool,
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn measure(
     run.timed(((allowed / 10.0) as usize).clamp(2, CALLS.1 / 10))?;
 
     let calls = (allowed as usize).clamp(CALLS.0, CALLS.1);
+    let before = floor::line(run.seat);
     let times = run.timed(calls)?;
     let p50 = run.seat.max(times[calls / 2]);
     let p90 = run.seat.max(times[calls * 9 / 10]);
@@ -56,8 +60,9 @@ pub(crate) fn measure(
         let mine = run.batch((calls / BATCHES).max(4))?;
         back_to_back = back_to_back.min(run.seat.max(mine));
     }
+    let line = [before, floor::line(run.seat)];
     let right = run.seat.max(if run.right { 0.0 } else { 1.0 }) == 0.0;
-    Ok(Measured { calls, p50, p90, back_to_back, right })
+    Ok(Measured { calls, p50, p90, back_to_back, line, right })
 }
 
 /// One cell on one rank.

@@ -1,5 +1,5 @@
 //! Memory that all ranks of a measurement share: the loop's own barrier and maxima, which are the
-//! same for every contender, and a share of bytes for each rank, for what runs without a library.
+//! same for every contender, lines whose way is timed, and a share of bytes for each rank, for what runs without a library.
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsFd;
@@ -26,6 +26,8 @@ pub(crate) struct Line(pub(crate) AtomicU64);
 struct Control {
     arrived: [Line; MOST_RANKS],
     value: [Line; MOST_RANKS],
+    /// Thrown to and fro between the ranks 0 and 1.
+    thrown: [Line; 2],
 }
 
 /// The mapping.
@@ -72,6 +74,11 @@ impl Page {
         assert!(rank < MOST_RANKS, "rank {rank}");
         // SAFETY: within the mapping.
         unsafe { self.start.add(CONTROL + rank * SHARE) }
+    }
+
+    /// A line of rank 0's and one of rank 1's, whose ways are timed.
+    pub(crate) fn lines(&self) -> [&AtomicU64; 2] {
+        self.control().thrown.each_ref().map(|line| &line.0)
     }
 
     fn control(&self) -> &Control {

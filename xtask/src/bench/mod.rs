@@ -9,11 +9,13 @@ mod record;
 mod report;
 mod rounds;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use record::Record;
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
@@ -27,6 +29,10 @@ pub(crate) enum Bench {
         /// while it measures, now near each other and now far
         #[arg(long)]
         least: bool,
+        /// Only what was measured while a cache line's way took so many nanoseconds, before and after: where
+        /// processors move, those who were near are compared with those who were near
+        #[arg(long, value_name = "MIN..MAX", value_parser = options::way)]
+        line_ns: Option<RangeInclusive<f64>>,
     },
 }
 
@@ -70,9 +76,13 @@ pub(crate) fn run(root: &Path, bench: Bench) -> Result<()> {
             let target = target(root)?;
             let out = args.out.clone().unwrap_or_else(|| target.join("host-peers"));
             rounds::run(root, &target, &out, &args)?;
-            print(&out, false)
+            print(&record::read(&out)?, false)
         }
-        Bench::Report { dir, least } => print(&dir, least),
+        Bench::Report { dir, least, line_ns } => {
+            let mut record = record::read(&dir)?;
+            line_ns.map_or(Ok(()), |way| record.keep(&way))?;
+            print(&record, least)
+        }
     }
 }
 
@@ -82,7 +92,7 @@ fn target(root: &Path) -> Result<PathBuf> {
     std::path::absolute(&dir).with_context(|| format!("CARGO_TARGET_DIR {}", dir.display()))
 }
 
-fn print(dir: &Path, least: bool) -> Result<()> {
+fn print(record: &Record, least: bool) -> Result<()> {
     let (said, over): (_, report::Over) = match least {
         false => ("Medians over the rounds.", report::median),
         true => (
@@ -90,7 +100,7 @@ fn print(dir: &Path, least: bool) -> Result<()> {
             report::least,
         ),
     };
-    let tables = report::tables(&record::read(dir)?, over);
+    let tables = report::tables(record, over);
     #[expect(clippy::print_stdout, reason = "a program")]
     {
         print!("{said}\n{tables}");

@@ -1,5 +1,7 @@
 //! What `bench peers` can be asked for. A wrong wish is refused before anything is built or written.
 
+use std::ops::RangeInclusive;
+
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
@@ -38,6 +40,15 @@ fn measured() -> impl Iterator<Item = u64> {
     [LEAST].into_iter().chain(powers.take_while(|bytes| *bytes <= GREATEST))
 }
 
+/// Reads `0..100`, nanoseconds.
+pub(super) fn way(text: &str) -> Result<RangeInclusive<f64>> {
+    let bounds =
+        text.split_once("..").and_then(|(min, max)| Some((min.parse().ok()?, max.parse().ok()?)));
+    let (min, max): (u32, u32) = bounds.context("write MIN..MAX in nanoseconds, such as 0..100")?;
+    ensure!(min <= max, "{min} is greater than {max}: the shortest way comes first");
+    Ok(f64::from(min)..=f64::from(max))
+}
+
 pub(super) fn milliseconds(text: &str) -> Result<f64> {
     let time = text.parse::<f64>().ok().filter(|time| time.is_finite() && *time > 0.0);
     time.context("write milliseconds, more than 0")
@@ -72,6 +83,14 @@ mod tests {
         }
         for text in ["8..8", "64..64", "0..8", "67108864..67108864", "8..67108864"] {
             assert_eq!(sizes(text).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_way_is_a_range_of_nanoseconds() {
+        assert_eq!(way("0..100").unwrap(), 0.0..=100.0);
+        for text in ["", "100", "..100", "9..1", "-1..5"] {
+            assert!(way(text).is_err(), "{text}");
         }
     }
 

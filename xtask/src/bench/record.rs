@@ -1,6 +1,7 @@
 //! Raw data: lines of JSON, as the loop printed them, each with its round.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -29,6 +30,8 @@ pub(super) struct Cell {
     pub(super) ranks: u32,
     pub(super) bytes: u64,
     pub(super) microseconds: f64,
+    /// A cache line's way before and after, in nanoseconds, where it was measured.
+    pub(super) line: Option<[f64; 2]>,
     pub(super) right: bool,
 }
 
@@ -41,6 +44,23 @@ pub(super) struct Term {
     pub(super) bytes: u64,
     /// Nanoseconds, or GB/s where it depends on the size.
     pub(super) value: f64,
+}
+
+impl Record {
+    /// Leaves out what was measured while processors were nearer or farther than that.
+    pub(super) fn keep(&mut self, way: &RangeInclusive<f64>) -> Result<()> {
+        let all = self.cells.len();
+        self.cells
+            .retain(|cell| cell.line.is_some_and(|both| both.iter().all(|ns| way.contains(ns))));
+        ensure!(
+            !self.cells.is_empty(),
+            "in none of the {all} cells a cache line's way took {} to {} ns, before and after, or it was not \
+             measured",
+            way.start(),
+            way.end()
+        );
+        Ok(())
+    }
 }
 
 /// Reads what `bench peers` wrote.
@@ -82,6 +102,7 @@ pub(super) fn parse(text: &str) -> Result<Record> {
                     ranks: line["ranks"].as_u64()? as u32,
                     bytes: line["bytes"].as_u64()?,
                     microseconds: line["p50_us"].as_f64()?,
+                    line: serde_json::from_value(line["line_ns"].clone()).ok(),
                     right: line["check"] == "ok",
                 });
             }

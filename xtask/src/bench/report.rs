@@ -199,6 +199,29 @@ mod tests {
     }
 
     #[test]
+    fn who_was_near_is_compared_with_who_was_near() {
+        let cell = |contender: &str, us: f64, line: &str| {
+            format!(
+                "{{\"contender\":\"{contender}\",\"op\":\"all_reduce\",\"dtype\":\"f32\",\"ranks\":2,\"bytes\":8,\
+                 \"p50_us\":{us},\"check\":\"ok\"{line}}}\n"
+            )
+        };
+        let near = ",\"line_ns\":[45.0,50.0]";
+        let lines = [
+            cell("crossover", 9.0, ",\"line_ns\":[240.0,250.0]"),
+            cell("crossover", 2.0, near),
+            cell("quick", 1.0, ",\"line_ns\":[45.0,240.0]"),
+            cell("quick", 1.5, ",\"line_ns\":[null,null]"),
+            cell("quick", 4.0, near),
+        ];
+        let mut record = parse(&lines.concat()).unwrap();
+        record.keep(&(0.0..=100.0)).unwrap();
+        let text = tables(&record, median);
+        assert!(text.contains("| 8 B | - | - | 2.00 | 4.00 quick | 0.50 |"), "{text}");
+        assert!(record.keep(&(300.0..=400.0)).is_err());
+    }
+
+    #[test]
     fn ranks_that_take_turns_add_their_switches() {
         let record = parse(LINES).unwrap();
         let floor = Floor::new(&record, 4);

@@ -105,8 +105,8 @@ impl Job {
 
     /// How long ranks may go on after one has failed, to end by themselves with their own
     /// message, and how long after a signal that asks for their end before SIGKILL; 10 s by default. A
-    /// second SIGINT ends the wait, and so does, of the first, that all who are left are stopped by a
-    /// signal.
+    /// second SIGINT ends the wait, and so does, of the first, that every process of the ranks that are left
+    /// is stopped by a signal.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;

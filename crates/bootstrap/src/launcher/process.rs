@@ -145,11 +145,12 @@ pub(super) fn left(ranks: &[Rank]) -> Vec<Left> {
     ranks.iter().map(left).collect()
 }
 
-/// Has a signal stopped all that there is of ranks? A debugger's stop is short, or somebody's who looks.
+/// Has a signal stopped all that there is of ranks? A debugger's stop is short, or somebody's who looks; a
+/// shell that waits for what is stopped is not stopped itself.
 pub(super) fn are_stopped(ranks: &[Rank]) -> bool {
     let members = members(ranks);
     let is_stopped = |rank: &Rank| members.iter().any(|m| m.rank == rank.number);
-    ranks.iter().all(is_stopped) && members.iter().all(|m| m.state == STOPPED)
+    !ranks.is_empty() && ranks.iter().all(is_stopped) && members.iter().all(|m| m.state == STOPPED)
 }
 
 /// A process of a rank's group.

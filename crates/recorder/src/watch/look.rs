@@ -185,10 +185,12 @@ impl Look {
         self.is_difference_told &= not_so.suspect != Suspect::Differs;
     }
 
-    /// After how long a wait is worth a word. Where it is soon a hang, that is before it is one.
+    /// After how long a wait is suspect, to be told of after a second look. Where it is soon a hang, that is
+    /// before it is one.
     fn soft(&self, recorder: &GroupRecorder, kind: Kind) -> Duration {
         let options = recorder.options();
-        let usual = || self.patience.for_a(kind).min(options.hang_after / 2);
+        let latest = (options.hang_after / 2).saturating_sub(SECOND_LOOK_AT_A_WAIT);
+        let usual = || self.patience.for_a(kind).min(latest);
         options.warn_after.unwrap_or_else(usual).min(options.hang_after)
     }
 

@@ -1,9 +1,12 @@
-//! Settings of which the least of all ranks' values counts.
+//! What ranks' values of a setting come to together.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use super::{Agreed, Local, Setup, SetupError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Agreed, Local, Setup, SetupError, SetupFailure, StepFailed};
 use crate::bootstrap::ranks_in_words;
 use crate::bytes::size_text;
 
@@ -29,6 +32,35 @@ impl<'g> Setup<'g> {
             tracing::warn!(target: "crossover::form", "{told}");
         }
         Ok(Agreed(all.into_iter().min().unwrap_or(0), PhantomData))
+    }
+
+    /// What all ranks have of a setting that has to be the same, such as `host.distance`. Where one has
+    /// another value it is wrongly set, as if [`Setup::read`] had refused it.
+    ///
+    /// # Errors
+    ///
+    /// Ranks differ, or the control plane failed.
+    pub fn same<T>(&mut self, setting: &str, mine: Local<T>) -> Result<Agreed<'g, T>, SetupError>
+    where
+        T: Serialize + DeserializeOwned + PartialEq,
+    {
+        let text = self.settings.get(setting).map(str::to_owned);
+        let step = format!("agree on {setting}");
+        let mut all = self.gather(&step, Ok((mine.0, text)))?;
+        let Some(odd) = all.iter().position(|(value, _)| *value != all[0].0) else {
+            return Ok(Agreed(all.swap_remove(0).0, PhantomData));
+        };
+        let has = |text: &Option<String>| match text {
+            Some(text) => format!("has `{text}`"),
+            None => "has not set it".to_owned(),
+        };
+        let why = format!(
+            "it {} where rank 0 {}; set it to one value on all ranks, or on none",
+            has(&all[odd].1),
+            has(&all[0].1)
+        );
+        let failed = StepFailed { rank: odd as u32, step, why };
+        Err(SetupError(SetupFailure::Misset(failed)))
     }
 }
 
