@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::image::Image;
 use crate::layout::BYTES;
+use crate::life;
 use crate::place::{PREFIX, plain};
 use crate::reader::{ReadError, Reader};
 
@@ -99,12 +100,13 @@ pub fn on_node(folder: &Path) -> Found {
     found
 }
 
-/// Removes the rings of a job whose owners are gone: nobody reads them any more.
+/// Removes the rings of a job whose owners are gone: nobody reads them any more, nor those that their owners
+/// were making when they ended.
 pub fn sweep(job: &str, folder: &Path) {
     let begins = format!("{PREFIX}{}.", plain(job));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(&begins) {
-            remove_if(&entry.path(), |reader| reader.about().job == job);
+            remove_if(&entry.path(), |reader| reader.about().job == job, |_| true);
         }
     }
 }
@@ -112,28 +114,39 @@ pub fn sweep(job: &str, folder: &Path) {
 /// Removes rings whose owners have been gone for an hour: nobody was left to do it.
 pub(crate) fn sweep_old(folder: &Path) {
     const OLD: u64 = 3_600_000_000_000;
+    let is_old_file = |meta: &fs::Metadata| {
+        let age = meta.modified().ok().and_then(|written| written.elapsed().ok());
+        age.is_some_and(|age| age.as_nanos() > u128::from(OLD))
+    };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_named_as_a_ring(&entry.path()) {
             let is_old = |reader: &Reader| {
                 let beat = reader.image().map_or(u64::MAX, |image| image.progress.beat);
                 crate::clock::unix().saturating_sub(beat) > OLD
             };
-            remove_if(&entry.path(), is_old);
+            remove_if(&entry.path(), is_old, is_old_file);
         }
     }
 }
 
-/// Removes a ring whose owner is gone, if it is ours to remove and `also` says so.
-fn remove_if(path: &Path, also: impl FnOnce(&Reader) -> bool) {
+/// Removes a ring whose owner is gone, if it is ours to remove and `also` says so, or, of one that was never
+/// finished, `unfinished`.
+fn remove_if(
+    path: &Path,
+    also: impl FnOnce(&Reader) -> bool,
+    unfinished: impl FnOnce(&fs::Metadata) -> bool,
+) {
     let mine =
         |meta: &fs::Metadata| meta.is_file() && meta.uid() == rustix::process::geteuid().as_raw();
-    if !fs::symlink_metadata(path).is_ok_and(|meta| mine(&meta)) {
-        return;
-    }
-    if let Ok(reader) = Reader::open(path)
-        && reader.life() == crate::image::Life::Gone
-        && also(&reader)
-    {
+    let Some(meta) = fs::symlink_metadata(path).ok().filter(mine) else { return };
+    let is_over = match Reader::open(path) {
+        Ok(reader) => reader.life() == crate::image::Life::Gone && also(&reader),
+        Err(ReadError::Damaged(_)) => {
+            unfinished(&meta) && fs::File::open(path).is_ok_and(|file| life::is_free(&file))
+        }
+        Err(ReadError::File(..)) => false,
+    };
+    if is_over {
         let _ = fs::remove_file(path);
     }
 }
@@ -212,4 +225,35 @@ fn held(mut known: BTreeSet<(u64, u64)>) -> Vec<PathBuf> {
         }
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::FlockOperation;
+
+    use super::*;
+
+    #[test]
+    fn what_its_owner_did_not_come_to_finish_is_swept() {
+        let _alone = life::FORKING.lock().expect("no such test panics");
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let make = |name: &str, bytes: usize| {
+            let path = folder.path().join(name);
+            fs::write(&path, vec![0; bytes]).expect("a file");
+            path
+        };
+        // Named and no more, and with all its room; of a rank that is making it, and of another job.
+        let gone = [make("crossover.j.0a.0", 0), make("crossover.j.0a.1", BYTES)];
+        let kept = [make("crossover.j.0a.2", BYTES), make("crossover.k.0a.0", 0)];
+        let owner = fs::File::open(&kept[0]).expect("it is there");
+        rustix::fs::flock(&owner, FlockOperation::NonBlockingLockExclusive).expect("it is free");
+        sweep("j", folder.path());
+        sweep_old(folder.path());
+        assert!(gone.iter().all(|path| !path.exists()), "left behind");
+        assert!(kept.iter().all(|path| path.exists()), "taken from its owner");
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3601);
+        fs::File::options().write(true).open(&kept[1]).unwrap().set_modified(old).unwrap();
+        sweep_old(folder.path());
+        assert!(kept[0].exists() && !kept[1].exists(), "for an hour nobody has made it");
+    }
 }

@@ -79,6 +79,15 @@ pub(crate) fn of(ring: impl AsFd, owner: &Process) -> Life {
     }
 }
 
+/// Does nobody hold the lock, as the owner would?
+pub(crate) fn is_free(ring: impl AsFd) -> bool {
+    let is_free = rustix::fs::flock(ring.as_fd(), FlockOperation::NonBlockingLockShared).is_ok();
+    if is_free {
+        let _ = rustix::fs::flock(ring.as_fd(), FlockOperation::Unlock);
+    }
+    is_free
+}
+
 fn namespace() -> String {
     std::fs::read_link("/proc/self/ns/pid")
         .map(|link| link.to_string_lossy().into_owned())
