@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
 use crate::image::Image;
-use crate::layout::BYTES;
+use crate::layout::{BYTES, Memory};
 use crate::life;
 use crate::place::{PREFIX, plain};
 use crate::reader::{ReadError, Reader};
@@ -142,13 +143,21 @@ fn remove_if(
     let is_over = match Reader::open(path) {
         Ok(reader) => reader.life() == crate::image::Life::Gone && also(&reader),
         Err(ReadError::Damaged(_)) => {
-            unfinished(&meta) && fs::File::open(path).is_ok_and(|file| life::is_free(&file))
+            let is_left = |file: &fs::File| is_unfinished(file) && life::is_free(file);
+            unfinished(&meta) && fs::File::open(path).is_ok_and(|file| is_left(&file))
         }
         Err(ReadError::File(..)) => false,
     };
     if is_over {
         let _ = fs::remove_file(path);
     }
+}
+
+/// Has a ring's owner not come to say that it is one? What is no ring has other bytes there.
+fn is_unfinished(file: &fs::File) -> bool {
+    let mut magic = [0; size_of::<u64>()];
+    let read = rustix::io::pread(file, &mut magic[..], offset_of!(Memory, magic) as u64);
+    read.is_ok() && magic == [0; 8]
 }
 
 /// The named rings of a job.
