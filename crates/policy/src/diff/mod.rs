@@ -118,7 +118,7 @@ pub fn diff(
             [&old, &new].map(|e| Book::new(e.policy.rules(), registry, &options.capacities));
         let rules: Vec<&Rule> = a.rules.iter().chain(b.rules).collect();
         let laws = Laws::new(registry, rules.iter().copied());
-        let values = Values::new(&rules, vec![arch], registry);
+        let values = Values::new(&[&a, &b], vec![arch]);
         let domain = Domain::new(&[&a, &b], &values, &laws, options.group.as_ref());
         pieces.see(&domain.groups, &values.worlds);
         let sides = [(&a, &old), (&b, &new)]

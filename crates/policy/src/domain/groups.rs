@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crossover_core::facts::{GroupProfile, HOST_ARCH};
 
 use super::book::Book;
-use super::values::sizes_follow_world;
+use super::worlds::sizes_follow_world;
 
 /// Groups that are alike in every decision.
 pub(crate) struct GroupClass {
@@ -21,8 +21,7 @@ pub(super) fn classes(
     books: &[&Book<'_>],
     groups: impl Iterator<Item = GroupProfile>,
 ) -> Vec<GroupClass> {
-    let world_counts =
-        books.iter().any(|b| sizes_follow_world(&b.rules.iter().collect::<Vec<_>>()));
+    let world_counts = sizes_follow_world(books.iter().flat_map(|book| book.rules));
     let mut classes: Vec<GroupClass> = Vec::new();
     let mut by_vector = HashMap::new();
     for group in groups {

@@ -12,6 +12,7 @@ mod groups;
 mod laws;
 mod sizes;
 mod values;
+mod worlds;
 
 pub(crate) use book::{Book, LOOSEST, Reach};
 pub(crate) use calls::CallClass;

@@ -115,7 +115,7 @@ pub(crate) fn multiples(reach: &[Reach], element: u64) -> Vec<u64> {
 }
 
 /// The first size from `from` on that is a multiple of the one and not of the coarser.
-fn first_multiple(from: u64, multiple: u64, coarser: Option<&u64>) -> Option<u64> {
+pub(super) fn first_multiple(from: u64, multiple: u64, coarser: Option<&u64>) -> Option<u64> {
     let first = from.checked_next_multiple_of(multiple)?;
     match coarser {
         Some(coarser) if first.is_multiple_of(*coarser) => first.checked_add(multiple),

@@ -4,15 +4,14 @@
 use std::collections::BTreeSet;
 
 use crossover_core::facts::{Cap, Caps, GroupProfile, HOST_ARCH, Topology};
-use crossover_core::policy::{Basis, Match, Rule, arch_matches};
-use crossover_core::registry::Registry;
+use crossover_core::policy::{Match, Rule, arch_matches};
 
 use super::Laws;
+use super::book::Book;
+use super::worlds::worlds;
 
 /// The largest group and the most nodes that are looked at.
-const MOST_RANKS: u32 = 1024; // size: ranks, not bytes
-/// Worlds of which bit sets in eligibilities speak one by one.
-const EXACT_WORLDS: u32 = 65;
+pub(super) const MOST_RANKS: u32 = 1024; // size: ranks, not bytes
 
 /// The values of each key, the simplest first.
 pub(crate) struct Values {
@@ -25,8 +24,9 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// What these rules and the backends tell apart; the architectures are given.
-    pub(crate) fn new(rules: &[&Rule], archs: Vec<String>, registry: &Registry) -> Values {
+    /// What these books tell apart; the architectures are given.
+    pub(crate) fn new(books: &[&Book<'_>], archs: Vec<String>) -> Values {
+        let rules: Vec<&Rule> = books.iter().flat_map(|book| book.rules).collect();
         let named = |key: fn(&Match) -> &Option<Vec<String>>| {
             let lists = rules.iter().filter_map(|rule| key(&rule.when).as_ref());
             lists.flatten().cloned().collect::<BTreeSet<String>>()
@@ -34,8 +34,8 @@ impl Values {
         Values {
             archs,
             devices: with_another(named(|when| &when.device), ["", "another device"]),
-            worlds: worlds(rules, registry),
-            nodes: nodes(rules),
+            worlds: worlds(books),
+            nodes: nodes(&rules),
             tags: with_another(named(|when| &when.group), ["world", "another group"]),
         }
     }
@@ -125,47 +125,6 @@ fn with_another(named: BTreeSet<String>, others: [&str; 2]) -> Vec<String> {
     std::iter::once(other).chain(named).collect()
 }
 
-/// Where a run of worlds begins that all rules and all algorithms take alike.
-fn worlds(rules: &[&Rule], registry: &Registry) -> Vec<u32> {
-    let mut starts = BTreeSet::from([2]);
-    starts.extend(starts_of(rules.iter().filter_map(|r| r.when.world.as_ref()).flatten()));
-    let algorithms = registry.descriptors().into_iter().flat_map(|d| d.algorithms);
-    for worlds in algorithms.map(|a| a.eligibility.worlds) {
-        starts.extend((3..=EXACT_WORLDS).filter(|w| worlds.contains(*w) != worlds.contains(w - 1)));
-    }
-    starts.extend(worlds_of_output(rules, registry));
-    starts.into_iter().filter(|world| (2..=MOST_RANKS).contains(world)).collect()
-}
-
-/// A range over output bytes lies elsewhere in input bytes for each world. Every small world is
-/// taken, and of the others those at which a bound over output passes one over input. (What is left
-/// out are ranges of fewer output bytes than there are ranks: some large worlds have no size in
-/// them, and others one.)
-fn worlds_of_output(rules: &[&Rule], registry: &Registry) -> BTreeSet<u32> {
-    let algorithms = registry.descriptors().into_iter().flat_map(|d| d.algorithms);
-    let limits = algorithms.map(|a| a.eligibility.max_bytes).filter(|limit| *limit < u64::MAX);
-    let mut bounds: [BTreeSet<u64>; 2] = [limits.collect(), BTreeSet::new()];
-    for candidate in rules.iter().flat_map(|rule| &rule.chain) {
-        let range = candidate.bytes;
-        let of = &mut bounds[usize::from(candidate.basis == Basis::Output)];
-        of.extend([Some(range.low), range.high].into_iter().flatten().filter(|bound| *bound > 0));
-    }
-    let [of_input, of_output] = bounds;
-    if of_output.is_empty() {
-        return BTreeSet::new();
-    }
-    let mut worlds: BTreeSet<u32> = (2..EXACT_WORLDS).collect();
-    for output in &of_output {
-        for input in &of_input {
-            let quotients = [output / input, input / output];
-            let near =
-                quotients.into_iter().flat_map(|q| q.saturating_sub(1)..=q.saturating_add(2));
-            worlds.extend(near.filter_map(|world| u32::try_from(world).ok()));
-        }
-    }
-    worlds
-}
-
 fn nodes(rules: &[&Rule]) -> Vec<u32> {
     let mut starts = BTreeSet::from([1, 2]);
     starts.extend(starts_of(rules.iter().filter_map(|r| r.when.nodes.as_ref()).flatten()));
@@ -173,11 +132,8 @@ fn nodes(rules: &[&Rule]) -> Vec<u32> {
 }
 
 /// The first count inside each range, and the first beyond it.
-fn starts_of<'r>(ranges: impl Iterator<Item = &'r (u32, u32)>) -> impl Iterator<Item = u32> {
+pub(super) fn starts_of<'r>(
+    ranges: impl Iterator<Item = &'r (u32, u32)>,
+) -> impl Iterator<Item = u32> {
     ranges.flat_map(|(low, high)| [Some(*low), high.checked_add(1)]).flatten()
-}
-
-/// Do some sizes of these rules depend on the world?
-pub(super) fn sizes_follow_world(rules: &[&Rule]) -> bool {
-    rules.iter().flat_map(|rule| &rule.chain).any(|candidate| candidate.basis == Basis::Output)
 }

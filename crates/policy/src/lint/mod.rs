@@ -104,7 +104,7 @@ fn lint_stacks(stacks: &[Stack], registry: &Registry, options: &Options) -> Repo
         let rules = stack.effective.policy.rules();
         let laws = Laws::new(registry, rules);
         let book = Book::new(rules, registry, &options.capacities);
-        let domain = stack.domain(&book, registry, &laws, options);
+        let domain = stack.domain(&book, &laws, options);
         let view = View::new(&stack.effective, &book, options);
         walk(&view, &domain, &mut report.decisions, &mut chosen, &mut refused, &mut findings);
         findings.extend(contract::check(&view, options));
@@ -118,7 +118,7 @@ fn lint_stacks(stacks: &[Stack], registry: &Registry, options: &Options) -> Repo
         for stack in stacks {
             let book = Book::new(stack.effective.policy.rules(), registry, &options.capacities);
             let laws = Laws::new(registry, book.rules);
-            let domain = stack.domain(&book, registry, &laws, options);
+            let domain = stack.domain(&book, &laws, options);
             reasons.look(&View::new(&stack.effective, &book, options), &domain, &chosen);
         }
         findings.extend(reasons.findings());

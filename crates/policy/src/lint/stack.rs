@@ -66,19 +66,13 @@ pub(crate) fn architectures_of(
 }
 
 impl Stack {
-    pub(super) fn domain(
-        &self,
-        book: &Book<'_>,
-        registry: &Registry,
-        laws: &Laws,
-        options: &Options,
-    ) -> Domain {
+    pub(super) fn domain(&self, book: &Book<'_>, laws: &Laws, options: &Options) -> Domain {
         let rules: Vec<&Rule> = book.rules.iter().collect();
         let archs = match &self.arch {
             Some(arch) => vec![arch.clone()],
             None => architectures(&rules, &[]),
         };
-        let values = Values::new(&rules, archs, registry);
+        let values = Values::new(&[book], archs);
         Domain::new(&[book], &values, laws, options.group.as_ref())
     }
 }
