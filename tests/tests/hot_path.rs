@@ -3,7 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use crossover_core::call::ReduceOp;
+use crossover_core::call::{CallBuffers, CallSig, Op, ReduceOp};
+use crossover_core::communicator::CallError;
 use crossover_tests::groups::{Plan, run_recorded};
 
 /// The system's allocator, counting what each thread asks of it.
@@ -59,4 +60,50 @@ fn decisions_and_calls_allocate_nothing() {
             }
         });
     }
+}
+
+/// What was decided last is kept for the same call, and every part of a call tells it from another.
+#[test]
+fn what_was_decided_is_for_no_other_call() {
+    run_recorded(2, &Plan::forcing("host"), |comm| {
+        let rank = comm.rank() as usize;
+        let input = [1f32, 2.0, 3.0, 4.0, 5.0];
+        let mut output = vec![0f32; 3 - rank];
+        comm.reduce_scatter_v(&input, &[3, 2], &mut output, ReduceOp::Sum).expect("it runs");
+        assert_eq!(output, [[2.0, 4.0, 6.0].as_slice(), &[8.0, 10.0]][rank]);
+
+        // As many elements, but not per rank: they cannot be dealt out evenly.
+        let even = CallSig { count: 5, ..comm.signature::<f32>(Op::ReduceScatter, 5) };
+        let mut results = [-1f32; 3];
+        let buffers = CallBuffers {
+            input: input.as_ptr().cast(),
+            output: results.as_mut_ptr().cast(),
+            stream: 0,
+        };
+        // SAFETY: the input has as many elements as the call, and the output more than a part of them.
+        let refused = unsafe { comm.run(&even, &buffers) };
+        assert!(matches!(refused, Err(CallError::Invalid { .. })), "{refused:?}");
+        assert_eq!(results, [-1.0; 3]);
+
+        // The last call again, but for one thing of it each time.
+        let mut sums = [0f32; 4];
+        comm.all_reduce(&[1.0, 2.0, 3.0, 4.0], &mut sums, ReduceOp::Sum).expect("it runs");
+        assert_eq!(sums, [2.0, 4.0, 6.0, 8.0]);
+        comm.all_reduce(&[1.0, 2.0, 3.0, 4.0], &mut sums, ReduceOp::Prod).expect("it runs");
+        assert_eq!(sums, [1.0, 4.0, 9.0, 16.0]);
+        let mut words = [0i32; 4];
+        comm.all_reduce(&[1, 2, 3, 4], &mut words, ReduceOp::Prod).expect("it runs");
+        assert_eq!(words, [1, 4, 9, 16]);
+        let mut words = [0i32; 3];
+        comm.all_reduce(&[1, 2, 3], &mut words, ReduceOp::Prod).expect("it runs");
+        assert_eq!(words, [1, 4, 9]);
+        for root in [0, 1, 0] {
+            let mut data = [rank as i32; 3];
+            comm.broadcast(&mut data, root).expect("it runs");
+            assert_eq!(data, [root as i32; 3]);
+        }
+        let mut all = [-1; 6];
+        comm.all_gather(&[rank as i32; 3], &mut all).expect("it runs");
+        assert_eq!(all, [0, 0, 0, 1, 1, 1]);
+    });
 }

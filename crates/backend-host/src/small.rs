@@ -12,12 +12,12 @@ use crossover_core::call::{CallBuffers, CallSig, Op, Split};
 
 use crate::eligibility::{ONE_SHOT, TWO_SHOT};
 use crate::header::Header;
-use crate::layout::INLINE;
+use crate::layout::{INLINE, MAX_WORLD};
 use crate::memory::copy_small;
 use crate::mismatch;
 use crate::mover::Ways;
 use crate::protocol::Met;
-use crate::reduce::{Sources, Target, reduce};
+use crate::reduce::{Target, reduce_all};
 use crate::segment::Segment;
 use crate::session::HostSession;
 use crate::wait::Wait;
@@ -91,6 +91,7 @@ pub(crate) unsafe fn run(
     }
 
     let given = |peer: u32| place_of(segment, peer, parity, bytes).cast_const();
+    let mut starts = [std::ptr::null(); MAX_WORLD as usize];
     // From here on the own place is left alone: its line is on the way to a peer, and a look at it
     // would take it back.
     // SAFETY: every peer's place holds its input until the next step is published. Where the own
@@ -99,14 +100,14 @@ pub(crate) unsafe fn run(
         match call.op {
             Op::AllReduce => {
                 let own = |peer| if peer == rank { buffers.input } else { given(peer) };
-                let target = Target::one(output);
-                reduce(call.dtype, call.reduce_op, &Sources::new(world, own), &target, bytes);
+                let sources = fill(&mut starts[..world as usize], own);
+                reduce_all(call.dtype, call.reduce_op, sources, &Target::one(output), bytes);
             }
             Op::ReduceScatter => {
                 let own = |peer| if peer == rank { buffers.input } else { given(peer) };
                 let mine = |peer| own(peer).add(part * rank as usize);
-                let target = Target::one(output);
-                reduce(call.dtype, call.reduce_op, &Sources::new(world, mine), &target, part);
+                let sources = fill(&mut starts[..world as usize], mine);
+                reduce_all(call.dtype, call.reduce_op, sources, &Target::one(output), part);
             }
             Op::AllGather => {
                 for peer in peers {
@@ -139,6 +140,16 @@ unsafe fn keep(from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: the caller's.
         unsafe { copy_small(from, to, len) };
     }
+}
+
+/// Where each rank's contribution begins.
+// In place: loads that wait for the stores of a copy take as long as a tiny call's data.
+#[inline(always)]
+fn fill(starts: &mut [*const u8], start: impl Fn(u32) -> *const u8) -> &[*const u8] {
+    for (at, rank) in starts.iter_mut().zip(0..) {
+        *at = start(rank);
+    }
+    starts
 }
 
 /// Where a rank puts so many bytes.

@@ -145,19 +145,25 @@ impl Communicator {
         unsafe { self.run(call, &buffers) }
     }
 
+    #[inline]
     fn on_host(&self, op: Op) -> Result<(), CallError> {
+        if self.facts().profile().arch == HOST_ARCH { Ok(()) } else { Err(self.not_on_host(op)) }
+    }
+
+    #[cold]
+    fn not_on_host(&self, op: Op) -> CallError {
         let arch = &self.facts().profile().arch;
-        if arch == HOST_ARCH {
-            return Ok(());
-        }
         let what = format!("slices are host memory, and this group's devices are {arch}");
-        Err(CallError::Invalid { op, what })
+        CallError::Invalid { op, what }
     }
 }
 
+#[inline]
 fn same_len(op: Op, what: &str, got: usize, want: usize) -> Result<(), CallError> {
-    if got == want {
-        return Ok(());
-    }
-    Err(CallError::Invalid { op, what: format!("the {what} has {got} elements, not {want}") })
+    if got == want { Ok(()) } else { Err(other_len(op, what, got, want)) }
+}
+
+#[cold]
+fn other_len(op: Op, what: &str, got: usize, want: usize) -> CallError {
+    CallError::Invalid { op, what: format!("the {what} has {got} elements, not {want}") }
 }

@@ -134,6 +134,7 @@ pub unsafe fn reduce_by(
 /// # Safety
 ///
 /// As for [`reduce`].
+#[inline]
 pub unsafe fn reduce_all(
     dtype: Dtype,
     op: ReduceOp,

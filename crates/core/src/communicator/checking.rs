@@ -50,27 +50,25 @@ impl Communicator {
         inner: &mut Inner,
         call: &CallSig<'_>,
         buffers: &CallBuffers,
-        decided: Result<Decided, CallError>,
+        decided: Result<(), CallError>,
         site: &'static Location<'static>,
-    ) -> Result<Decided, CallError> {
+    ) -> Result<(), CallError> {
         inner.usable()?;
         let Some(channel) = &self.channel else {
             let what = "`check = args` compares calls over the control plane, and this group keeps \
                         none: give it one by with_channel()";
             return Err(CallError::Invalid { op: call.op, what: what.to_owned() });
         };
-        let decided = decided.and_then(|decided| {
-            not_null(call, buffers, self.rank)?;
-            Ok(decided)
-        });
+        let decided = decided.and_then(|()| not_null(call, buffers, self.rank));
         let seq = inner.seq + 1;
-        let mine = match &decided {
-            Ok(Decided { target, .. }) => {
-                let entry = Entry { event: Event::Call(call), seq, target: *target, site };
+        let mine = match (&decided, inner.recent) {
+            (Ok(()), Some(Decided { target, .. })) => {
+                let entry = Entry { event: Event::Call(call), seq, target, site };
                 self.begin(inner, entry)?;
-                Ok(words(call, seq, &self.targets()[usize::from(*target)]))
+                Ok(words(call, seq, &self.targets()[usize::from(target)]))
             }
-            Err(why) => Err(why.to_string()),
+            (Ok(()), None) => unreachable!("the call has just been decided"),
+            (Err(why), _) => Err(why.to_string()),
         };
         compare(&**channel, seq, Said(mine), inner).map_err(|e| self.differ(inner, e))?;
         decided

@@ -69,13 +69,15 @@ struct Inner {
     captured: Captured,
 }
 
-/// A call, and what was decided. Engines repeat themselves: a decode step
-/// makes one call over and over.
+/// The last call, and what was decided. Engines repeat themselves: a decode step makes one call over
+/// and over.
 #[derive(Clone, Copy)]
 struct Decided {
     kind: CallKind,
     count: usize,
     root: u32,
+    /// Every rank gives as much, so that another call of these is decided alike.
+    is_even: bool,
     choice: Choice,
     /// Where it is counted.
     cell: usize,
@@ -85,11 +87,14 @@ struct Decided {
 
 impl Decided {
     /// Is `call` decided by this?
-    #[inline]
+    #[inline(always)]
     fn is_for(&self, call: &CallSig<'_>) -> bool {
-        self.kind == call.kind()
-            && (self.count, self.root) == (call.count, call.root)
-            && matches!(call.split, Split::Even)
+        let is_same = || {
+            self.kind == call.kind()
+                && (self.count, self.root) == (call.count, call.root)
+                && matches!(call.split, Split::Even)
+        };
+        self.is_even && (is_off(Guarantee::Decision) || is_same())
     }
 }
 
@@ -259,18 +264,21 @@ impl Communicator {
         let site = Location::caller();
         let mut inner = self.lock();
         let decided = match &inner.recent {
-            Some(recent) if is_off(Guarantee::Decision) || recent.is_for(call) => Ok(*recent),
-            _ => self.decide(call),
+            Some(recent) if recent.is_for(call) => Ok(()),
+            _ => self.decide(call).map(|decided| inner.recent = Some(decided)),
         };
         let is_compared = self.compares();
-        let decided = match is_compared {
+        match is_compared {
             true => self.compare_first(&mut inner, call, buffers, decided, site)?,
             false => decided?,
-        };
-        inner.recent = matches!(call.split, Split::Even).then_some(decided);
+        }
         inner.usable()?;
         inner.seq += 1;
-        let (seq, choice, target) = (inner.seq, decided.choice, decided.target);
+        // What peers wait for follows from these: they are read where they are, once.
+        let Some(Decided { choice, cell, target, .. }) = inner.recent else {
+            unreachable!("the call has just been decided")
+        };
+        let seq = inner.seq;
         if !is_compared {
             self.begin(&mut inner, Entry { event: Event::Call(call), seq, target, site })?;
         }
@@ -278,7 +286,7 @@ impl Communicator {
             inner.captured.note(call);
         }
         let counted = !is_off(Guarantee::Counters);
-        if counted && self.counters.count(decided.cell, call.bytes()) {
+        if counted && self.counters.count(cell, call.bytes()) {
             self.tell(call, choice);
         }
         let (offer, algorithm) = match choice {
@@ -333,8 +341,15 @@ impl Communicator {
         crate::validate::validate(call, self.world())?;
         let choice = self.plan.select(call).ok_or_else(|| self.nothing_serves(call))?;
         let cell = self.counters.cell(call.op, choice, call.bytes());
-        let target = self.counters.row(choice) as u16;
-        Ok(Decided { kind: call.kind(), count: call.count, root: call.root, choice, cell, target })
+        Ok(Decided {
+            kind: call.kind(),
+            count: call.count,
+            root: call.root,
+            is_even: matches!(call.split, Split::Even),
+            choice,
+            cell,
+            target: self.counters.row(choice) as u16,
+        })
     }
 
     /// Says goodbye to the peers, within the deadline. Later calls fail; a second close, or one
