@@ -1,4 +1,5 @@
-//! Everyone has a turn in every round, so that whatever else the machine does hits all alike.
+//! Everyone has a turn in every round, for each collective anew, so that whatever else the machine does
+//! hits all alike, and a group is measured where it was formed: processors of a virtual machine move.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::complaint::complaint;
+use super::options::OPS;
 use super::peer::{Contender, Kind, contenders};
 use super::record::{ABOUT, LINES};
 use super::{Peers, install};
@@ -59,10 +61,13 @@ pub(super) fn run(root: &Path, target: &Path, out: &Path, args: &Peers) -> Resul
     for round in 1..=args.rounds {
         for &ranks in &args.ranks {
             let floor = Turn { contender: FLOOR, adapter: None };
-            for turn in [&floor].into_iter().chain(&turns) {
-                let name = turn.contender.name;
+            let of_op = |op: &'static str| turns.iter().map(move |turn| (turn, Some(op)));
+            let all = std::iter::once((&floor, None)).chain(ops(args).flat_map(of_op));
+            for (turn, op) in all {
+                let what = [Some(turn.contender.name), op].into_iter().flatten();
+                let name = what.collect::<Vec<_>>().join(", ");
                 crate::say(&format!("round {round}, {ranks} ranks: {name}"));
-                let (found, failure) = bench.turn(turn, ranks)?;
+                let (found, failure) = bench.turn(turn, ranks, op)?;
                 if let Some(why) = failure {
                     let why = format!("{name}, {ranks} ranks, {why}, after {} lines", found.len());
                     crate::say(&why);
@@ -88,6 +93,12 @@ pub(super) fn run(root: &Path, target: &Path, out: &Path, args: &Peers) -> Resul
     });
     fs::write(out.join(ABOUT), format!("{about:#}\n"))?;
     Ok(())
+}
+
+/// Which collectives are measured.
+fn ops(args: &Peers) -> impl Iterator<Item = &'static str> {
+    let is_asked = |op: &&str| args.ops.is_empty() || args.ops.iter().any(|asked| asked == op);
+    OPS.into_iter().filter(is_asked)
 }
 
 /// The contenders that can be had, and why the others cannot.
@@ -116,8 +127,13 @@ fn turns(root: &Path, bench: &Bench<'_>) -> Result<(Vec<Turn>, Vec<String>)> {
 }
 
 impl Bench<'_> {
-    /// What a contender printed, and how it failed if it did.
-    fn turn(&self, turn: &Turn, ranks: u32) -> Result<(Vec<Value>, Option<String>)> {
+    /// What a contender printed of a collective, and how it failed if it did.
+    fn turn(
+        &self,
+        turn: &Turn,
+        ranks: u32,
+        op: Option<&str>,
+    ) -> Result<(Vec<Value>, Option<String>)> {
         let name = turn.contender.name;
         let command = match (&turn.contender.kind, &turn.adapter) {
             (Kind::Peer(peer), Some(adapter)) => {
@@ -141,7 +157,7 @@ impl Bench<'_> {
                 command
             }
         };
-        self.lines(command)
+        self.lines(command, op)
     }
 
     fn launch(&self, ranks: u32) -> Command {
@@ -152,7 +168,7 @@ impl Bench<'_> {
     }
 
     /// Runs to the end or the time limit. What was measured before a failure is kept.
-    fn lines(&self, inner: Command) -> Result<(Vec<Value>, Option<String>)> {
+    fn lines(&self, inner: Command, op: Option<&str>) -> Result<(Vec<Value>, Option<String>)> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5"]).arg(self.args.timeout.to_string());
         command.arg(inner.get_program()).args(inner.get_args());
@@ -160,7 +176,7 @@ impl Bench<'_> {
             command.env(name, value.unwrap_or_default());
         }
         let options = [
-            ("--ops", joined(&self.args.ops)),
+            ("--ops", op.map(str::to_owned)),
             ("--dtypes", joined(&self.args.dtypes)),
             ("--sizes", self.args.sizes.clone()),
             ("--time-ms", self.args.time_ms.map(|time| time.to_string())),
