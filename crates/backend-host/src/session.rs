@@ -8,6 +8,7 @@ use crossover_core::call::{CallBuffers, CallSig, Split};
 use crossover_core::verdict::Verdict;
 
 use crate::collective;
+use crate::distance::Distance;
 use crate::exchange::Exchange;
 use crate::header::Header;
 use crate::mover::{Mover, Ways};
@@ -27,8 +28,7 @@ pub(crate) struct HostSession {
     pub(crate) liveness: Liveness,
     pub(crate) steps: Steps,
     pub(crate) ring: Ring,
-    /// Ranks are far from one another.
-    pub(crate) far: bool,
+    pub(crate) distance: Distance,
     pub(crate) habits: Habits,
     pub(crate) team: Team,
 }
@@ -45,12 +45,12 @@ impl Session for HostSession {
         self.check(seq)?;
         let header = Header::of_call(algorithm, seq, call);
         let layout = self.segment.layout();
-        let ways = Ways::of(params, layout.world, self.far, call);
+        let ways = Ways::of(params, layout.world, self.distance.far, call);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         let outcome = unsafe {
             match small::takes(algorithm, &ways, layout.chunk, call) {
                 true => small::run(self, &header, call, buffers),
-                false => self.run(algorithm, &ways, &header, call, buffers),
+                false => self.run(algorithm, params, &header, call, buffers),
             }
         };
         outcome.map_err(|e| self.settle(e))
@@ -90,11 +90,15 @@ impl HostSession {
     unsafe fn run(
         &mut self,
         algorithm: usize,
-        ways: &Ways,
+        params: &[u64],
         header: &Header,
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
+        if self.distance.is_due(call.bytes()) {
+            Distance::time_again(self, header)?;
+        }
+        let ways = &Ways::of(params, self.segment.layout().world, self.distance.far, call);
         let around = ways.circles && matches!(call.split, Split::Even);
         let world = self.segment.layout().world;
         let room = around.then(|| collective::room(algorithm, call, world));

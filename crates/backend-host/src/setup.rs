@@ -11,7 +11,7 @@ use crossover_core::agreement::{Agreed, Here, Local, Setup, SetupError, StepErro
 use crossover_core::backend::{Backend, Ready, Session};
 use crossover_core::facts::GroupFacts;
 
-use crate::distance;
+use crate::distance::{self, Distance};
 use crate::layout::Layout;
 use crate::protocol::Steps;
 use crate::ring::Ring;
@@ -71,10 +71,11 @@ pub(crate) fn open<'g>(
         })?;
     let (mapped, proven) = proven.map(|proven| (Arc::clone(&proven.0), proven)).unzip();
     let asked = (*distance.get(), count_processors(processors.get()) >= world as usize);
+    let is_timed = asked == (None, true);
     let far = setup.exchange("time a line's way to its peers", mapped, move |here, segment| {
         Ok(match asked {
             (Some(far), _) => Some(far),
-            (None, true) => distance::are_far(&segment, here.rank()),
+            (None, true) => distance::are_far(&segment, here.rank(), distance::SAMPLES),
             // Who has no processor does not answer, or late.
             (None, false) => None,
         })
@@ -109,7 +110,7 @@ pub(crate) fn open<'g>(
             liveness,
             steps: Steps::new(rank, layout.world),
             ring: Ring::new(layout.ring),
-            far: far.unwrap_or(false),
+            distance: Distance::new(far, is_timed),
             habits: Habits::new(rank, layout.world, processors, fenced, deadline),
             team,
         }

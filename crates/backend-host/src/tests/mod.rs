@@ -2,6 +2,7 @@
 
 mod calls;
 mod data;
+mod distance;
 mod ends;
 mod numerics;
 mod places;

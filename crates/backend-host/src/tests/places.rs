@@ -70,10 +70,10 @@ fn ranks_are_near_or_far_for_all_of_them() {
         settings.values.extend(distance.map(|d| ("host.distance".to_owned(), d.to_owned())));
         settings
     };
-    let fars = |distance| group(3, &of(distance), |_, session| session.far);
+    let fars = |distance| group(3, &of(distance), |_, session| session.distance.far);
     assert_eq!(fars(Some("near")), [false; 3]);
     assert_eq!(fars(Some("far")), [true; 3]);
-    let measured = group(2, &of(None), |_, session| session.far);
+    let measured = group(2, &of(None), |_, session| session.distance.far);
     assert_eq!(measured, [measured[0]; 2]);
 
     let differ = |rank| of((rank == 1).then_some("far"));
