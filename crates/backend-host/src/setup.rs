@@ -75,7 +75,7 @@ pub(crate) fn open<'g>(
     let far = setup.exchange("time a line's way to its peers", mapped, move |here, segment| {
         Ok(match asked {
             (Some(far), _) => Some(far),
-            (None, true) => distance::are_far(&segment, here.rank(), distance::SAMPLES),
+            (None, true) => distance::are_far(&segment, here.rank(), distance::FORMING),
             // Who has no processor does not answer, or late.
             (None, false) => None,
         })
