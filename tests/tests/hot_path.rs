@@ -62,7 +62,8 @@ fn decisions_and_calls_allocate_nothing() {
     }
 }
 
-/// What was decided last is kept for the same call, and every part of a call tells it from another.
+/// What was decided last is kept for the same call: another split, reduce op, type, count, root or op tells
+/// a call from it.
 #[test]
 fn what_was_decided_is_for_no_other_call() {
     run_recorded(2, &Plan::forcing("host"), |comm| {

@@ -4,7 +4,7 @@
 //! 0      token            nonce, world, layout version, chunk, ring: written by rank 0 before anyone maps
 //! 128    verdict word     0 none, 1 being written, 2 written
 //! 256    verdict          the encoded verdict
-//! 2048   status lines     per rank 128 B: closed word, mark of set-up, bell, ball of set-up
+//! 2048   status lines     per rank 128 B: closed word, mark of set-up, bell; in a line of its own the ball
 //! 4096   slots            per rank two, by step parity: head (64 B), the chunk, record (64 B)
 //! then   rings            per rank one: data of middling calls, at a new place each time
 //! ```
@@ -28,7 +28,7 @@ use crate::wait::SharedBell;
 pub(crate) const MAX_WORLD: u32 = 16;
 
 /// Changes whenever anything on this page does.
-pub(crate) const VERSION: u64 = 6;
+pub(crate) const VERSION: u64 = 7;
 
 /// The words of a slot's head, in bytes from the slot's data: the arrival word, the call's number,
 /// and the first of [`INLINE`] bytes.
@@ -53,7 +53,7 @@ const LINE: usize = 64;
 const PAGE: usize = 4096;
 
 const _: () = assert!(VERDICT + Verdict::BYTES <= STATUS);
-const _: () = assert!(16 + size_of::<SharedBell>() + size_of::<u64>() <= LINE);
+const _: () = assert!(16 + size_of::<SharedBell>() <= LINE && 2 * LINE <= STATUS_LINE);
 const _: () = assert!(STATUS + MAX_WORLD as usize * STATUS_LINE <= SLOTS);
 
 /// The number of ranks, the bytes of a chunk and of a ring: all that the layout depends on.
@@ -89,9 +89,9 @@ impl Layout {
         self.closed(rank) + 8
     }
 
-    /// What rank `rank` throws, at set-up, so that a line's way is timed.
+    /// What rank `rank` throws so that a line's way is timed, at set-up and between calls.
     pub(crate) fn ball(self, rank: u32) -> usize {
-        self.bell(rank) + size_of::<SharedBell>()
+        self.closed(rank) + LINE
     }
 
     /// The data of rank `rank`'s slot for steps of this parity: `chunk` bytes. In front of it is the

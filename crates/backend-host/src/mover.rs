@@ -19,6 +19,8 @@ pub(crate) struct Ways {
     pub(crate) circles: bool,
     /// What is given is written past the caches.
     pub(crate) past: bool,
+    /// It would be if ranks were far from one another.
+    pub(crate) past_if_far: bool,
     /// What a rank gives and keeps is read once for both.
     twice: bool,
     /// The least bytes that are worth a thread.
@@ -39,11 +41,13 @@ impl Ways {
         };
         let split = usize::try_from(split).unwrap_or(usize::MAX);
         let bytes = call.bytes();
-        let past = far && bytes >= past;
+        let past_if_far = bytes >= past;
+        let past = far && past_if_far;
         Ways {
             streams: results >= stream,
             circles: bytes <= ring && !past,
             past,
+            past_if_far,
             twice: bytes >= twice && !past,
             split,
         }

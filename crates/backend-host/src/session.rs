@@ -50,7 +50,7 @@ impl Session for HostSession {
         let outcome = unsafe {
             match small::takes(algorithm, &ways, layout.chunk, call) {
                 true => small::run(self, &header, call, buffers),
-                false => self.run(algorithm, params, &header, call, buffers),
+                false => self.run(algorithm, (params, ways), &header, call, buffers),
             }
         };
         outcome.map_err(|e| self.settle(e))
@@ -90,20 +90,20 @@ impl HostSession {
     unsafe fn run(
         &mut self,
         algorithm: usize,
-        params: &[u64],
+        (params, mut ways): (&[u64], Ways),
         header: &Header,
         call: &CallSig<'_>,
         buffers: &CallBuffers,
     ) -> Result<(), EnqueueError> {
-        if self.distance.is_due(call.bytes()) {
-            Distance::time_again(self, header)?;
-        }
-        let ways = &Ways::of(params, self.segment.layout().world, self.distance.far, call);
-        let around = ways.circles && matches!(call.split, Split::Even);
         let world = self.segment.layout().world;
+        if ways.past_if_far && self.distance.is_due(call.bytes()) {
+            Distance::time_again(self, header)?;
+            ways = Ways::of(params, world, self.distance.far, call);
+        }
+        let around = ways.circles && matches!(call.split, Split::Even);
         let room = around.then(|| collective::room(algorithm, call, world));
         let (mut exchange, team) = Exchange::new(self, header, room);
-        let mut mover = Mover::new(team, ways, call, buffers);
+        let mut mover = Mover::new(team, &ways, call, buffers);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }
     }

@@ -19,8 +19,8 @@ use crate::exchange::Exchange;
 use crate::header::Header;
 use crate::session::HostSession;
 
-/// How many bytes ranks give between two timings: at the least 4 ms, of which a timing takes 4 us where
-/// ranks are near and 31 where they are far.
+/// How many bytes ranks give between two timings: at the least 4 ms, of which a timing takes 4 us a peer
+/// where ranks are near and 31 where they are far.
 const BETWEEN: u64 = 128 << 20; // size: of the inputs of calls, together
 /// How many until a change is looked at again, before it counts: some last for milliseconds only.
 const UNTIL_SURE: u64 = 16 << 20; // size: as above
@@ -44,14 +44,15 @@ impl Distance {
         Distance { far: far.unwrap_or(false), is_timed, is_doubted: false, left: BETWEEN }
     }
 
-    /// A call gives so many bytes: is it to be timed again before?
+    /// A call to which distance matters gives so many bytes: is it to be timed again before?
     #[inline]
     pub(crate) fn is_due(&mut self, bytes: u64) -> bool {
         self.left = self.left.saturating_sub(bytes);
         self.is_timed && self.left == 0
     }
 
-    /// Times a line's way again, in a call that all ranks have come to. Costs two rendezvous.
+    /// Times a line's way again, in a call that all ranks have come to. Costs two rendezvous, which are
+    /// the call's first and second until its own begin.
     ///
     /// # Errors
     ///

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crate::segment::Segment;
 
 /// A line that takes longer there and back has left its cache on the way. An AMD EPYC (Zen 4) takes 90 ns
-/// within a cache and 450 to 490 between two (docs/measurements, "Far from one another").
-const FAR: Duration = Duration::from_nanos(200);
+/// within a cache, up to 200 where the machine is busy, and 450 to 700 between two (docs/measurements, "Far
+/// from one another").
+const FAR: Duration = Duration::from_nanos(300);
 
 /// Trips in one sample: a look at the clock takes as long as half a trip.
 const TRIPS: u64 = 8;
@@ -23,29 +24,39 @@ pub(crate) struct Effort {
 
 /// It takes 0.1 ms, if both run at all.
 pub(crate) const FORMING: Effort = Effort { samples: 32, patience: Duration::from_millis(10) };
-/// It takes 31 us at most, in the middle of an engine's calls; where a peer does something else meanwhile
-/// nothing has changed.
+/// It takes 31 us a peer at most, in the middle of an engine's calls; where one does something else
+/// meanwhile nothing has changed.
 pub(crate) const AGAIN: Effort =
     Effort { samples: LEAST_SAMPLES, patience: Duration::from_micros(200) };
 /// For how many ranks more than come before it a rank waits: rank 0 may begin late.
 const SPARE: u32 = 4;
 
 /// Is a line's way to one of the others longer than inside a cache? Known to rank 0, and not even there
-/// where nobody sent it back.
+/// where one did not send it back and no other is far.
 pub(crate) fn are_far(segment: &Segment, rank: u32, effort: Effort) -> Option<bool> {
     let world = segment.layout().world;
     if rank > 0 {
         send_back(segment, rank, effort.patience);
         return None;
     }
-    let ways = (1..world).filter_map(|peer| {
+    let fars = (1..world).map(|peer| {
         let way = way(samples(segment, peer, effort.patience).take(effort.samples));
         tracing::trace!(target: "crossover::host", peer, ?way, "a line's way there and back");
-        way
+        way.map(|way| way > FAR)
     });
-    let longest = ways.max();
+    let far = any(fars);
     segment.ball(0).store(ball(world, 0), Release);
-    longest.map(|longest| longest > FAR)
+    far
+}
+
+/// Is one of them? All are asked.
+fn any(fars: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let (mut any, mut all) = (false, true);
+    for far in fars {
+        any |= far == Some(true);
+        all &= far.is_some();
+    }
+    (any || all).then_some(any)
 }
 
 /// A line's way, if there are samples enough to tell.
@@ -163,6 +174,20 @@ mod tests {
         assert_eq!(is_far(&[times(785_707, 20), times(101, 1)].concat()), Some(false));
         assert_eq!(is_far(&times(785_707, 1)), None);
         assert_eq!(is_far(&[]), None);
+    }
+
+    #[test]
+    fn ranks_are_near_if_all_have_answered() {
+        let all = [None, Some(false), Some(true)];
+        for (a, b) in all.into_iter().flat_map(|a| all.map(|b| (a, b))) {
+            let expected = match (a, b) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            };
+            assert_eq!(any([a, b].into_iter()), expected, "{a:?} {b:?}");
+        }
+        assert_eq!(any([Some(false), None, Some(false)].into_iter()), None);
     }
 
     #[test]

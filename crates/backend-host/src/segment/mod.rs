@@ -138,7 +138,7 @@ impl Segment {
         self.word(self.layout.mark(rank))
     }
 
-    /// What a rank throws at set-up, so that a line's way is timed.
+    /// What a rank throws so that a line's way is timed.
     pub(crate) fn ball(&self, rank: u32) -> &AtomicU64 {
         self.word(self.layout.ball(rank))
     }

@@ -3,23 +3,30 @@
 use std::time::{Duration, Instant};
 
 use crossover_core::backend::EnqueueError;
-use crossover_core::call::{CallSig, Dtype, Op, ReduceOp};
+use crossover_core::call::{CallSig, Dtype, Op, ReduceOp, Split};
 
 use super::data::{call, expected, input_bytes, random, run, sum};
 use super::{group, settings};
 use crate::distance::Distance;
 use crate::session::HostSession;
 
+/// A number for call `k`, for which [`super::data::ways`] writes what is given past the caches where ranks
+/// are far: so that their distance matters.
+fn seq(k: u64) -> u64 {
+    7 + k % 7 + 21 * (k / 7)
+}
+
 /// Makes a call of new data, and returns if its result was right.
 fn is_right(
     session: &mut HostSession,
-    (seq, call): (u64, &CallSig<'_>),
+    (k, call): (u64, &CallSig<'_>),
     (rank, world): (u32, u32),
 ) -> Result<bool, EnqueueError> {
+    let seq = seq(k);
     let seed = |r: u32| seq << 8 | u64::from(r);
     let inputs: Vec<Vec<u8>> =
         (0..world).map(|r| random(call.dtype, input_bytes(call, r), seed(r))).collect();
-    let algorithm = (seq % 2) as usize;
+    let algorithm = (k / 6 % 2) as usize;
     let got = run(session, (algorithm, seq, call), (rank, &inputs), (seq as usize % 8, false))?;
     Ok(got == expected(call, &inputs, rank))
 }
@@ -27,26 +34,34 @@ fn is_right(
 #[test]
 fn ranks_agree_whatever_is_found_and_results_are_right() {
     for world in [2, 3] {
+        let counts: Vec<usize> = (0..world).map(|r| 1000 + 777 * r as usize).collect();
+        let most = *counts.last().unwrap();
         let calls = [
             sum(3000),
             call(Op::AllGather, Dtype::U8, ReduceOp::Sum, 5001),
             call(Op::ReduceScatter, Dtype::Bf16, ReduceOp::Max, 1500 * world as usize),
-            call(Op::Broadcast, Dtype::F32, ReduceOp::Sum, 2047),
+            CallSig { root: 1, ..call(Op::Broadcast, Dtype::F32, ReduceOp::Sum, 2047) },
             call(Op::AllToAll, Dtype::I32, ReduceOp::Sum, 1111 * world as usize),
-            sum(2),
+            CallSig {
+                split: Split::PerRank(&counts),
+                ..call(Op::AllGather, Dtype::I32, ReduceOp::Sum, most)
+            },
         ];
         let found = group(world, &settings("1KiB"), |rank, mut session| {
             let mut found = Vec::new();
-            for seq in 1..=60 {
-                if seq % 3 == 0 {
-                    // A rank is late for the timing, and not always the same.
-                    if seq as u32 % world == rank {
+            for k in 0..120 {
+                // Before each call in turn, by each algorithm, believed near and far.
+                let is_timed = k % 5 == 0;
+                if is_timed {
+                    // A rank is late, each in turn.
+                    if (k / 5) as u32 % world == rank {
                         std::thread::sleep(Duration::from_millis(2));
                     }
-                    session.distance = Distance::due(seq % 2 == 0);
+                    session.distance = Distance::due(k / 60 == 0);
                 }
-                let call = &calls[seq as usize % calls.len()];
-                assert!(is_right(&mut session, (seq, call), (rank, world)).unwrap(), "{call:?}");
+                let call = &calls[k as usize % calls.len()];
+                assert!(is_right(&mut session, (k, call), (rank, world)).unwrap(), "{call:?}");
+                assert_ne!(session.distance, Distance::due(session.distance.far), "call {k}");
                 found.push(session.distance);
             }
             found
@@ -62,9 +77,9 @@ fn what_was_believed_plays_no_part_where_ranks_answer() {
     // On a machine that does something else a rank may not be there in time, and processors may move.
     let is_seen = (0..50).any(|_| {
         let found = group(2, &settings("1KiB"), |rank, mut session| {
-            [1, 2].map(|seq| {
-                session.distance = Distance::due(seq == 1);
-                assert!(is_right(&mut session, (seq, &sum(2000)), (rank, 2)).unwrap());
+            [1, 2].map(|k| {
+                session.distance = Distance::due(k == 1);
+                assert!(is_right(&mut session, (k, &sum(2000)), (rank, 2)).unwrap());
                 session.distance.far
             })
         });
@@ -94,6 +109,6 @@ fn a_rank_that_does_not_come_to_a_timing_is_lost_and_one_that_differs_is_told() 
         let count = [2000, 2][rank as usize];
         is_right(&mut session, (2, &sum(count)), (rank, 2)).unwrap_err().to_string()
     });
-    let what = "call 2: ranks made different calls: rank 0 has count 2000, rank 1 has 2";
+    let what = "call 9: ranks made different calls: rank 0 has count 2000, rank 1 has 2";
     assert_eq!(errors, [what; 2]);
 }

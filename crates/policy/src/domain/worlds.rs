@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crossover_core::call::{Dtype, Op};
-use crossover_core::policy::{Basis, ByteRange, Rule};
+use crossover_core::policy::{Basis, ByteRange, Candidate, Rule};
 
 use super::book::Book;
 use super::sizes::first_multiple;
@@ -19,7 +19,9 @@ const EXACT_WORLDS: u32 = 65;
 pub(super) fn worlds(books: &[&Book<'_>]) -> Vec<u32> {
     let rules = || books.iter().flat_map(|book| book.rules);
     let mut starts = BTreeSet::from([2]);
-    starts.extend(starts_of(rules().filter_map(|r| r.when.world.as_ref()).flatten()));
+    starts.extend(starts_of(rules().filter_map(|rule| rule.when.world.as_ref()).flatten()));
+    // A group has as many ranks as nodes at least: with each count of nodes a world begins that can have it.
+    starts.extend(starts_of(rules().filter_map(|rule| rule.when.nodes.as_ref()).flatten()));
     let known = books.iter().flat_map(|book| &book.known);
     for worlds in known.map(|k| k.algorithm.eligibility.worlds) {
         starts.extend((3..=EXACT_WORLDS).filter(|w| worlds.contains(*w) != worlds.contains(w - 1)));
@@ -27,7 +29,9 @@ pub(super) fn worlds(books: &[&Book<'_>]) -> Vec<u32> {
     if sizes_follow_world(rules()) {
         // Every small one, since a message about one should tell its own sizes.
         starts.extend(2..EXACT_WORLDS);
-        starts.extend(Bounds::of(books).runs(EXACT_WORLDS..MOST_RANKS + 1));
+        let bounds = [Op::AllGather, Op::ReduceScatter].map(|op| Bounds::of(books, op));
+        let large = EXACT_WORLDS..MOST_RANKS + 1;
+        starts.extend(bounds.iter().flat_map(|bounds| bounds.runs(large.clone())));
     }
     starts.into_iter().filter(|world| (2..=MOST_RANKS).contains(world)).collect()
 }
@@ -37,8 +41,9 @@ pub(super) fn sizes_follow_world<'r>(mut rules: impl Iterator<Item = &'r Rule>) 
     rules.any(|rule| rule.chain.iter().any(|candidate| candidate.basis == Basis::Output))
 }
 
-/// All sizes at which some answer may change.
+/// All sizes at which some answer may change for an op whose output has another size than its input.
 struct Bounds {
+    op: Op,
     of_input: BTreeSet<u64>,
     of_output: BTreeSet<u64>,
     /// The powers of two that some algorithm or type tells sizes apart by, ascending.
@@ -49,36 +54,37 @@ struct Bounds {
 type Shape = Vec<(usize, Vec<bool>)>;
 
 impl Bounds {
-    fn of(books: &[&Book<'_>]) -> Bounds {
+    fn of(books: &[&Book<'_>], op: Op) -> Bounds {
         let known = || books.iter().flat_map(|book| &book.known);
         let [mut of_input, mut of_output] = [BTreeSet::from([1]), BTreeSet::new()];
         of_input.extend(known().filter_map(|k| k.room.checked_add(1)));
-        for candidate in books.iter().flat_map(|b| b.rules).flat_map(|rule| &rule.chain) {
-            let bounds = match candidate.basis {
+        for Candidate { basis, bytes: ByteRange { low, high }, .. } in candidates(books, op) {
+            let bounds = match basis {
                 Basis::Input => &mut of_input,
                 Basis::Output => &mut of_output,
             };
-            let ByteRange { low, high } = candidate.bytes;
-            bounds.extend([Some(low), high].into_iter().flatten().filter(|bound| *bound > 0));
+            bounds.extend([Some(*low), *high].into_iter().flatten().filter(|bound| *bound > 0));
         }
         let multiples = known().map(|k| k.algorithm.eligibility.multiple_of);
         let elements = Dtype::ALL.iter().map(|dtype| dtype.size() as u64);
         let multiples: BTreeSet<u64> = multiples.chain(elements).collect();
-        Bounds { of_input, of_output, multiples: multiples.into_iter().collect() }
+        Bounds { op, of_input, of_output, multiples: multiples.into_iter().collect() }
     }
 
-    /// The first of these worlds, and each whose shapes differ from those of the one before.
+    /// The first of these worlds, and each whose shape differs from that of the one before.
     fn runs(&self, worlds: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
+        // Without a bound over output all are alike.
+        let many = if self.of_output.is_empty() { 1 } else { worlds.len() };
         let mut before = None;
-        worlds.filter(move |&world| {
-            let shapes = [Op::AllGather, Op::ReduceScatter].map(|op| self.shape(op, world));
-            before.replace(shapes.clone()).is_none_or(|before| before != shapes)
+        worlds.take(many).filter(move |&world| {
+            let shape = self.shape(world);
+            before.replace(shape.clone()).is_none_or(|before| before != shape)
         })
     }
 
-    fn shape(&self, op: Op, world: u32) -> Shape {
+    fn shape(&self, world: u32) -> Shape {
         let as_input = |bound: &u64| {
-            ByteRange { low: *bound, high: None }.of_input(Basis::Output, op, world).low
+            ByteRange { low: *bound, high: None }.of_input(Basis::Output, self.op, world).low
         };
         let bounds = self.of_input.iter().copied().chain(self.of_output.iter().map(as_input));
         let mut cuts: Vec<(u64, usize)> = bounds.zip(0..).collect();
@@ -95,4 +101,11 @@ impl Bounds {
         let first = kinds.map(|(multiple, coarser)| first_multiple(from, *multiple, coarser));
         first.map(|size| size.is_some_and(|size| size < end)).collect()
     }
+}
+
+/// What rules for this op, or for any, name.
+fn candidates<'b>(books: &[&Book<'b>], op: Op) -> impl Iterator<Item = &'b Candidate> {
+    let rules = books.iter().flat_map(|book| book.rules);
+    let is_for_op = move |rule: &&Rule| rule.when.op.as_ref().is_none_or(|ops| ops.contains(op));
+    rules.filter(is_for_op).flat_map(|rule| &rule.chain)
 }
