@@ -70,7 +70,7 @@ impl Distance {
         let found = Found::of(are_far(&segment, rank, AGAIN));
         // SAFETY: a slot has room for a byte, and its owner alone writes it now.
         let said = exchange.meet(|slot| unsafe { slot.write(found as u8) })?;
-        // SAFETY: rank 0 has published it, and publishes nothing before this rank's next step.
+        // SAFETY: rank 0 has published it, and writes there again only after this rank's next step.
         let said = unsafe { exchange.slot(said, 0).read() };
         let before = session.distance.far;
         session.distance.found(Found::ALL.get(usize::from(said)).copied().unwrap_or_default());

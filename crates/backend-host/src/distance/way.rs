@@ -26,7 +26,7 @@ pub(crate) struct Effort {
 pub(crate) const FORMING: Effort = Effort { samples: 32, patience: Duration::from_millis(10) };
 /// It takes 31 us a peer at most, in the middle of an engine's calls; where one does something else
 /// meanwhile nothing has changed.
-pub(crate) const AGAIN: Effort =
+pub(super) const AGAIN: Effort =
     Effort { samples: LEAST_SAMPLES, patience: Duration::from_micros(200) };
 /// For how many ranks more than come before it a rank waits: rank 0 may begin late.
 const SPARE: u32 = 4;
