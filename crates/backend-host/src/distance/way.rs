@@ -139,6 +139,7 @@ mod tests {
     use crate::layout::Layout;
     use crate::segment::{Token, create};
     use crate::settings::Place;
+    use crate::tests::is_seen;
 
     /// As each rank maps it.
     fn segments<const N: usize>() -> [Segment; N] {
@@ -192,8 +193,7 @@ mod tests {
 
     #[test]
     fn one_rank_that_is_far_makes_all_far() {
-        // On a machine that does something else a rank may not be there in time.
-        let is_seen = (0..50).any(|_| {
+        let is_seen = is_seen(|| {
             let [leads, near, far] = &segments();
             std::thread::scope(|scope| {
                 scope.spawn(|| assert_eq!(are_far(near, 1, FORMING), None, "only rank 0 knows"));

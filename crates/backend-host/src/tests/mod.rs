@@ -11,7 +11,7 @@ mod waits;
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossover_bootstrap::threads;
 use crossover_core::agreement::{SetupError, with_setup};
@@ -28,6 +28,18 @@ fn settings(chunk: &str) -> BackendSettings {
     settings.values.insert("host.ring".to_owned(), "3KiB".to_owned());
     settings.values.insert("host.distance".to_owned(), "far".to_owned());
     settings
+}
+
+/// Is this so at last? For what takes ranks that run at the same time, which they do not always where a
+/// machine does something else: each try is a new one.
+pub(crate) fn is_seen(attempt: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(60) {
+        if attempt() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Runs `rank` on a thread per rank, each with a session of one group; results in rank order.
