@@ -99,11 +99,6 @@ PLATFORM_DEVICE uint32_t compare_exchange_u32(uint32_t* at, uint32_t expected, u
                : "memory");
   return was;
 }
-PLATFORM_DEVICE uint32_t fetch_add_device_u32(uint32_t* at, uint32_t more) {
-  uint32_t was;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(was) : "l"(at), "r"(more) : "memory");
-  return was;
-}
 
 PLATFORM_DEVICE uint64_t clock_ns() {
   uint64_t now;

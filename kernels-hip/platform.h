@@ -150,10 +150,6 @@ PLATFORM_DEVICE uint32_t compare_exchange_u32(uint32_t* at, uint32_t expected, u
                                      __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE, __MEMORY_SCOPE_SYSTEM);
   return expected;
 }
-PLATFORM_DEVICE uint32_t fetch_add_device_u32(uint32_t* at, uint32_t value) {
-  return __scoped_atomic_fetch_add(platform_global<uint32_t>(at), value, __ATOMIC_RELAXED,
-                                   __MEMORY_SCOPE_DEVICE);
-}
 
 // ---- time
 

@@ -17,31 +17,32 @@ constexpr uint32_t STEP_LAMPORT = 0x5;
 constexpr uint32_t ROW_NOT_COMMITTED = 0x0;
 constexpr uint32_t ROW_STAGED = 0x1;
 
-// What a rank's kernels remember from call to call, in device memory that nobody else writes. Read by every
-// thread, 16 bytes at a time; the last block to arrive advances it.
+// What a block of a rank's kernels remembers from call to call, in device memory that no other rank writes. Each block
+// that a launch may have has one of its own, and a launch advances them all: block b of B those of b, b+B, b+2B and so
+// on, so that within a launch nobody but the block itself writes what it reads. Read by every thread, 16 bytes at a time.
 struct State {
   uint64_t epoch;
   uint32_t flag;
-  uint32_t poisoned;
-  uint32_t lamport_slot;
-  uint32_t lamport_dirty[3];
   uint32_t slot;
   uint32_t share_flag;
   uint32_t share_slot;
-  uint32_t arrived;
-  uint32_t reserved[20];
+  uint32_t poisoned;
+  uint32_t reserved;
+  uint32_t lamport_slot;
+  uint32_t lamport_dirty[3];
+  uint32_t unused[4];
 };
-static_assert(sizeof(State) == 128, "State");
+static_assert(sizeof(State) == 64, "State");
 static_assert(__builtin_offsetof(State, epoch) == 0, "State.epoch");
 static_assert(__builtin_offsetof(State, flag) == 8, "State.flag");
-static_assert(__builtin_offsetof(State, poisoned) == 12, "State.poisoned");
-static_assert(__builtin_offsetof(State, lamport_slot) == 16, "State.lamport_slot");
-static_assert(__builtin_offsetof(State, lamport_dirty) == 20, "State.lamport_dirty");
-static_assert(__builtin_offsetof(State, slot) == 32, "State.slot");
-static_assert(__builtin_offsetof(State, share_flag) == 36, "State.share_flag");
-static_assert(__builtin_offsetof(State, share_slot) == 40, "State.share_slot");
-static_assert(__builtin_offsetof(State, arrived) == 44, "State.arrived");
-static_assert(__builtin_offsetof(State, reserved) == 48, "State.reserved");
+static_assert(__builtin_offsetof(State, slot) == 12, "State.slot");
+static_assert(__builtin_offsetof(State, share_flag) == 16, "State.share_flag");
+static_assert(__builtin_offsetof(State, share_slot) == 20, "State.share_slot");
+static_assert(__builtin_offsetof(State, poisoned) == 24, "State.poisoned");
+static_assert(__builtin_offsetof(State, reserved) == 28, "State.reserved");
+static_assert(__builtin_offsetof(State, lamport_slot) == 32, "State.lamport_slot");
+static_assert(__builtin_offsetof(State, lamport_dirty) == 36, "State.lamport_dirty");
+static_assert(__builtin_offsetof(State, unused) == 48, "State.unused");
 
 // Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
 // the one that poisons the state, fills it: devices need not have atomics on the host's memory.
@@ -74,7 +75,7 @@ static_assert(__builtin_offsetof(Failure, unused) == 56, "Failure.unused");
 // What every kernel is told that waits. It has the abort word and the budget, so that no such kernel can forget them.
 struct Common {
   uint64_t arenas[16];
-  uint64_t state;
+  uint64_t states;
   uint64_t abort;
   uint64_t failure;
   uint64_t budget;
@@ -82,10 +83,12 @@ struct Common {
   uint32_t world;
   uint32_t early;
   uint32_t reduce_op;
+  uint32_t blocks;
+  uint32_t reserved;
 };
-static_assert(sizeof(Common) == 176, "Common");
+static_assert(sizeof(Common) == 184, "Common");
 static_assert(__builtin_offsetof(Common, arenas) == 0, "Common.arenas");
-static_assert(__builtin_offsetof(Common, state) == 128, "Common.state");
+static_assert(__builtin_offsetof(Common, states) == 128, "Common.states");
 static_assert(__builtin_offsetof(Common, abort) == 136, "Common.abort");
 static_assert(__builtin_offsetof(Common, failure) == 144, "Common.failure");
 static_assert(__builtin_offsetof(Common, budget) == 152, "Common.budget");
@@ -93,6 +96,8 @@ static_assert(__builtin_offsetof(Common, rank) == 160, "Common.rank");
 static_assert(__builtin_offsetof(Common, world) == 164, "Common.world");
 static_assert(__builtin_offsetof(Common, early) == 168, "Common.early");
 static_assert(__builtin_offsetof(Common, reduce_op) == 172, "Common.reduce_op");
+static_assert(__builtin_offsetof(Common, blocks) == 176, "Common.blocks");
+static_assert(__builtin_offsetof(Common, reserved) == 180, "Common.reserved");
 
 // A mark that every rank leaves with every other, for the owner to find.
 struct ProbeArgs {
@@ -100,10 +105,10 @@ struct ProbeArgs {
   uint64_t barrier;
   uint64_t mark;
 };
-static_assert(sizeof(ProbeArgs) == 192, "ProbeArgs");
+static_assert(sizeof(ProbeArgs) == 200, "ProbeArgs");
 static_assert(__builtin_offsetof(ProbeArgs, common) == 0, "ProbeArgs.common");
-static_assert(__builtin_offsetof(ProbeArgs, barrier) == 176, "ProbeArgs.barrier");
-static_assert(__builtin_offsetof(ProbeArgs, mark) == 184, "ProbeArgs.mark");
+static_assert(__builtin_offsetof(ProbeArgs, barrier) == 184, "ProbeArgs.barrier");
+static_assert(__builtin_offsetof(ProbeArgs, mark) == 192, "ProbeArgs.mark");
 
 // A kernel that does nothing.
 struct EmptyArgs {
@@ -119,11 +124,11 @@ struct TripArgs {
   uint64_t first;
   uint64_t took;
 };
-static_assert(sizeof(TripArgs) == 200, "TripArgs");
+static_assert(sizeof(TripArgs) == 208, "TripArgs");
 static_assert(__builtin_offsetof(TripArgs, common) == 0, "TripArgs.common");
-static_assert(__builtin_offsetof(TripArgs, rounds) == 176, "TripArgs.rounds");
-static_assert(__builtin_offsetof(TripArgs, first) == 184, "TripArgs.first");
-static_assert(__builtin_offsetof(TripArgs, took) == 192, "TripArgs.took");
+static_assert(__builtin_offsetof(TripArgs, rounds) == 184, "TripArgs.rounds");
+static_assert(__builtin_offsetof(TripArgs, first) == 192, "TripArgs.first");
+static_assert(__builtin_offsetof(TripArgs, took) == 200, "TripArgs.took");
 
 // A copy, whatever its alignment.
 struct CopyArgs {
@@ -152,18 +157,18 @@ struct AllReduceArgs {
   uint64_t row;
   uint64_t output_row;
 };
-static_assert(sizeof(AllReduceArgs) == 256, "AllReduceArgs");
+static_assert(sizeof(AllReduceArgs) == 264, "AllReduceArgs");
 static_assert(__builtin_offsetof(AllReduceArgs, common) == 0, "AllReduceArgs.common");
-static_assert(__builtin_offsetof(AllReduceArgs, input) == 176, "AllReduceArgs.input");
-static_assert(__builtin_offsetof(AllReduceArgs, output) == 184, "AllReduceArgs.output");
-static_assert(__builtin_offsetof(AllReduceArgs, bytes) == 192, "AllReduceArgs.bytes");
-static_assert(__builtin_offsetof(AllReduceArgs, region) == 200, "AllReduceArgs.region");
-static_assert(__builtin_offsetof(AllReduceArgs, place) == 208, "AllReduceArgs.place");
-static_assert(__builtin_offsetof(AllReduceArgs, second) == 216, "AllReduceArgs.second");
-static_assert(__builtin_offsetof(AllReduceArgs, second_place) == 224, "AllReduceArgs.second_place");
-static_assert(__builtin_offsetof(AllReduceArgs, barrier) == 232, "AllReduceArgs.barrier");
-static_assert(__builtin_offsetof(AllReduceArgs, row) == 240, "AllReduceArgs.row");
-static_assert(__builtin_offsetof(AllReduceArgs, output_row) == 248, "AllReduceArgs.output_row");
+static_assert(__builtin_offsetof(AllReduceArgs, input) == 184, "AllReduceArgs.input");
+static_assert(__builtin_offsetof(AllReduceArgs, output) == 192, "AllReduceArgs.output");
+static_assert(__builtin_offsetof(AllReduceArgs, bytes) == 200, "AllReduceArgs.bytes");
+static_assert(__builtin_offsetof(AllReduceArgs, region) == 208, "AllReduceArgs.region");
+static_assert(__builtin_offsetof(AllReduceArgs, place) == 216, "AllReduceArgs.place");
+static_assert(__builtin_offsetof(AllReduceArgs, second) == 224, "AllReduceArgs.second");
+static_assert(__builtin_offsetof(AllReduceArgs, second_place) == 232, "AllReduceArgs.second_place");
+static_assert(__builtin_offsetof(AllReduceArgs, barrier) == 240, "AllReduceArgs.barrier");
+static_assert(__builtin_offsetof(AllReduceArgs, row) == 248, "AllReduceArgs.row");
+static_assert(__builtin_offsetof(AllReduceArgs, output_row) == 256, "AllReduceArgs.output_row");
 
 // A collective in which each rank sends one part to each rank, of which some may be equal or empty.
 struct PartsArgs {
@@ -184,20 +189,20 @@ struct PartsArgs {
   uint64_t stage_at[16];
   uint64_t fetch_at[16];
 };
-static_assert(sizeof(PartsArgs) == 1016, "PartsArgs");
+static_assert(sizeof(PartsArgs) == 1024, "PartsArgs");
 static_assert(__builtin_offsetof(PartsArgs, common) == 0, "PartsArgs.common");
-static_assert(__builtin_offsetof(PartsArgs, input) == 176, "PartsArgs.input");
-static_assert(__builtin_offsetof(PartsArgs, output) == 184, "PartsArgs.output");
-static_assert(__builtin_offsetof(PartsArgs, region) == 192, "PartsArgs.region");
-static_assert(__builtin_offsetof(PartsArgs, place) == 200, "PartsArgs.place");
-static_assert(__builtin_offsetof(PartsArgs, barrier) == 208, "PartsArgs.barrier");
-static_assert(__builtin_offsetof(PartsArgs, tokens) == 216, "PartsArgs.tokens");
-static_assert(__builtin_offsetof(PartsArgs, row) == 224, "PartsArgs.row");
-static_assert(__builtin_offsetof(PartsArgs, piece) == 232, "PartsArgs.piece");
-static_assert(__builtin_offsetof(PartsArgs, pieces) == 240, "PartsArgs.pieces");
-static_assert(__builtin_offsetof(PartsArgs, send_at) == 248, "PartsArgs.send_at");
-static_assert(__builtin_offsetof(PartsArgs, send_bytes) == 376, "PartsArgs.send_bytes");
-static_assert(__builtin_offsetof(PartsArgs, receive_at) == 504, "PartsArgs.receive_at");
-static_assert(__builtin_offsetof(PartsArgs, receive_bytes) == 632, "PartsArgs.receive_bytes");
-static_assert(__builtin_offsetof(PartsArgs, stage_at) == 760, "PartsArgs.stage_at");
-static_assert(__builtin_offsetof(PartsArgs, fetch_at) == 888, "PartsArgs.fetch_at");
+static_assert(__builtin_offsetof(PartsArgs, input) == 184, "PartsArgs.input");
+static_assert(__builtin_offsetof(PartsArgs, output) == 192, "PartsArgs.output");
+static_assert(__builtin_offsetof(PartsArgs, region) == 200, "PartsArgs.region");
+static_assert(__builtin_offsetof(PartsArgs, place) == 208, "PartsArgs.place");
+static_assert(__builtin_offsetof(PartsArgs, barrier) == 216, "PartsArgs.barrier");
+static_assert(__builtin_offsetof(PartsArgs, tokens) == 224, "PartsArgs.tokens");
+static_assert(__builtin_offsetof(PartsArgs, row) == 232, "PartsArgs.row");
+static_assert(__builtin_offsetof(PartsArgs, piece) == 240, "PartsArgs.piece");
+static_assert(__builtin_offsetof(PartsArgs, pieces) == 248, "PartsArgs.pieces");
+static_assert(__builtin_offsetof(PartsArgs, send_at) == 256, "PartsArgs.send_at");
+static_assert(__builtin_offsetof(PartsArgs, send_bytes) == 384, "PartsArgs.send_bytes");
+static_assert(__builtin_offsetof(PartsArgs, receive_at) == 512, "PartsArgs.receive_at");
+static_assert(__builtin_offsetof(PartsArgs, receive_bytes) == 640, "PartsArgs.receive_bytes");
+static_assert(__builtin_offsetof(PartsArgs, stage_at) == 768, "PartsArgs.stage_at");
+static_assert(__builtin_offsetof(PartsArgs, fetch_at) == 896, "PartsArgs.fetch_at");

@@ -20,18 +20,6 @@ PLATFORM_DEVICE Places<N> line_places(const Common& c, uint64_t region, uint64_t
   return Places<N>(c, region, place * 2);
 }
 
-// What the state says of the slots of calls that push.
-struct Slots {
-  uint32_t slot;
-  uint32_t share_flag;
-  uint32_t share_slot;
-};
-
-PLATFORM_DEVICE Slots read_slots(const Common& c) {
-  const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state + 32));
-  return Slots{p.w[0], p.w[1], p.w[2]};
-}
-
 PLATFORM_DEVICE uint32_t slot_in_use(uint32_t slot) {
 #ifdef SABOTAGE_ONE_SLOT
   return slot * 0;
@@ -40,18 +28,18 @@ PLATFORM_DEVICE uint32_t slot_in_use(uint32_t slot) {
 #endif
 }
 
-// For the thread that advances the epoch of a call that pushed.
-PLATFORM_DEVICE void advance_push(const Common& c, const Epoch& e, const Slots& s) {
-  State* state = reinterpret_cast<State*>(c.state);
-  store_relaxed_u32(&state->flag, next_flag(e.flag));
-  store_relaxed_u32(&state->slot, next_of_three(s.slot));
+// Behind a call that pushed.
+PLATFORM_DEVICE void advance_push(const Common& c, const Epoch& e) {
+  advance_states(c, [&](State* state) { write_epoch(state, e.number + 1, next_flag(e.flag), next_of_three(e.slot)); });
 }
 
-// And of one that pushed shares.
-PLATFORM_DEVICE void advance_shares(const Common& c, const Slots& s) {
-  State* state = reinterpret_cast<State*>(c.state);
-  store_relaxed_u32(&state->share_flag, next_flag(s.share_flag));
-  store_relaxed_u32(&state->share_slot, next_of_three(s.share_slot));
+// And behind one that pushed shares besides.
+PLATFORM_DEVICE void advance_shares(const Common& c, const Epoch& e) {
+  advance_states(c, [&](State* state) {
+    write_epoch(state, e.number + 1, next_flag(e.flag), next_of_three(e.slot));
+    store_relaxed_u32(&state->share_flag, next_flag(e.share_flag));
+    store_relaxed_u32(&state->share_slot, next_of_three(e.share_slot));
+  });
 }
 
 PLATFORM_DEVICE Line flagged(uint64_t payload, uint32_t flag) {
@@ -77,16 +65,16 @@ PLATFORM_DEVICE void push_to_all(const Common& c, const Places<N>& p, uint32_t s
 }
 
 // To each peer its part, of which line `i` is loaded for as many peers as there is room for before one is stored.
-template <uint32_t N, bool WHOLE>
-PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot, const PartsArgs& a,
-                                uint32_t first, uint32_t stride) {
+template <uint32_t N, Work WORK>
+PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>& p, const PartsArgs& a, uint32_t first,
+                                uint32_t stride) {
   uint64_t most = 0;
 #pragma unroll
   for (uint32_t peer = 0; peer < N; ++peer) {
     if (has_rank<N>(c, peer) && peer != c.rank && a.send_bytes[peer] > most) most = a.send_bytes[peer];
   }
-  for (uint32_t i = first; i < units(most, LINE_BYTES); i += stride) {
-    const uint64_t to = p.to(c, slot_in_use(slot), c.rank, i);
+  for_units<WORK, 1>(first, uint32_t(units(most, LINE_BYTES)), stride, [&](uint32_t i, auto) {
+    const uint64_t to = p.to(c, slot_in_use(e.slot), c.rank, i);
 #pragma unroll
     for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
       if (!has_rank<N>(c, base)) break;
@@ -97,7 +85,7 @@ PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>
 #pragma unroll
       for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
         const uint32_t peer = base + n;
-        const Tensor<WHOLE> part{a.input + a.send_at[peer], a.send_bytes[peer]};
+        const Tensor<WORK> part{a.input + a.send_at[peer], a.send_bytes[peer]};
         own[n] = is_sent(peer) ? part.load8(i) : 0;
       }
 #pragma unroll
@@ -106,34 +94,39 @@ PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>
         if (is_sent(peer)) store_line_relaxed(reinterpret_cast<void*>(p.of(c, peer) + to), flagged(own[n], e.flag));
       }
     }
-  }
+  });
 }
 
-// Line `i` of `COUNT` ranks from `base` on, once those that are peers have come. All are loaded before one is looked at,
-// so that they cost one trip and not one each; this rank's own place is loaded for nothing, since a branch would part them.
-template <uint32_t N, uint32_t COUNT>
+// Lines `i`, `i + stride`, ... of `COUNT` ranks from `base` on, once those that are peers' have come. All are loaded before one is
+// looked at, so that they cost one trip and not one each; this rank's own place is loaded for nothing, since a branch would part
+// them.
+template <uint32_t N, uint32_t FLIGHT, uint32_t COUNT>
 PLATFORM_DEVICE void collect(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot, uint32_t flag,
-                             uint32_t base, uint32_t i, uint32_t step, Line (&lines)[COUNT]) {
+                             uint32_t base, uint32_t i, uint32_t stride, uint32_t step, Line (&lines)[FLIGHT][COUNT]) {
   const uint64_t mine = p.own + p.to(c, slot_in_use(slot), 0, i);
-  const auto is_missing = [&](uint32_t n) { return (some_rank<N>(c, base + n) != c.rank) & !has_come(lines[n], flag); };
+  const auto is_missing = [&](uint32_t f, uint32_t n) {
+    return (some_rank<N>(c, base + n) != c.rank) & !has_come(lines[f][n], flag);
+  };
   wait_until(
       wait, c, e, step,
       [&] {
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) {
-          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place;
-          lines[n] = load_line_relaxed(reinterpret_cast<const void*>(at));
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+          const uint32_t f = k / COUNT, n = k % COUNT;
+          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place + uint64_t(f * stride) * 16;
+          lines[f][n] = load_line_relaxed(reinterpret_cast<const void*>(at));
         }
         bool all = true;
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) all &= !is_missing(n);
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) all &= !is_missing(k / COUNT, k % COUNT);
         return all;
       },
       [&] {
         Missing m{c.rank, 0};
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) {
-          if (is_missing(n)) m = Missing{base + n, lines[n].a[0]};
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+          const uint32_t f = k / COUNT, n = k % COUNT;
+          if (is_missing(f, n)) m = Missing{base + n, lines[f][n].a[0]};
         }
         return m;
       });
@@ -157,21 +150,27 @@ PLATFORM_DEVICE void scrub(const Common& c, const Places<N>& p, uint32_t flag, u
 #endif
 }
 
-// Line `i` of all ranks, reduced; `own` is this rank's payload.
-template <class T, class Op, uint32_t N>
-PLATFORM_DEVICE uint64_t reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, uint32_t slot,
-                                      uint32_t i, uint64_t own) {
-  const uint32_t mine[2] = {uint32_t(own), uint32_t(own >> 32)};
-  uint32_t result[2];
-  reduce_ranks<T, Op, N>(c, mine, result, [&](uint32_t base, auto& come) {
-    constexpr uint32_t COUNT = sizeof(come) / sizeof(come[0]);
-    Line lines[COUNT];
-    collect<N, COUNT>(wait, c, e, p, slot, e.flag, base, i, STEP_DATA, lines);
+// Lines `i`, `i + stride`, ... of all ranks, reduced; `own` are this rank's payloads.
+template <class T, class Op, uint32_t N, uint32_t FLIGHT>
+PLATFORM_DEVICE void reduce_lines(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, uint32_t i, uint32_t stride,
+                                  const uint64_t (&own)[FLIGHT], uint64_t (&results)[FLIGHT]) {
+  uint32_t mine[FLIGHT][2], words[FLIGHT][2];
 #pragma unroll
-    for (uint32_t n = 0; n < COUNT; ++n) {
-      come[n][0] = uint32_t(lines[n].a[0]);
-      come[n][1] = uint32_t(lines[n].a[1]);
+  for (uint32_t f = 0; f < FLIGHT; ++f) {
+    mine[f][0] = uint32_t(own[f]);
+    mine[f][1] = uint32_t(own[f] >> 32);
+  }
+  reduce_ranks<T, Op, N>(c, mine, words, [&](uint32_t base, auto& come) {
+    constexpr uint32_t COUNT = sizeof(come[0]) / sizeof(come[0][0]);
+    Line lines[FLIGHT][COUNT];
+    collect<N>(wait, c, e, p, e.slot, e.flag, base, i, stride, STEP_DATA, lines);
+#pragma unroll
+    for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+      const uint32_t f = k / COUNT, n = k % COUNT;
+      come[f][n][0] = uint32_t(lines[f][n].a[0]);
+      come[f][n][1] = uint32_t(lines[f][n].a[1]);
     }
   });
-  return uint64_t(result[0]) | uint64_t(result[1]) << 32;
+#pragma unroll
+  for (uint32_t f = 0; f < FLIGHT; ++f) results[f] = uint64_t(words[f][0]) | uint64_t(words[f][1]) << 32;
 }

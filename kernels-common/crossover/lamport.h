@@ -12,28 +12,27 @@
 #include <crossover/tensor.h>
 #include <crossover/wait.h>
 
-// The Lamport half of the state.
+// The Lamport part of the state.
 struct Turn {
   uint32_t slot;
-  uint32_t before;        // the slot of the Lamport call before
-  uint32_t dirty_before;  // its packs of each rank
+  uint32_t before;    // the slot of the Lamport call before
+  uint32_t dirty[3];  // packs of each rank in each slot
+
+  PLATFORM_DEVICE_MEMBER uint32_t dirty_before() const { return before == 0 ? dirty[0] : before == 1 ? dirty[1] : dirty[2]; }
 };
 
 PLATFORM_DEVICE Turn read_turn(const Common& c) {
-  const Pack p = load_pack_relaxed(reinterpret_cast<const void*>(c.state + 16));
-  Turn t;
-  t.slot = p.w[0];
-  t.before = t.slot == 0 ? 2 : t.slot - 1;
-  t.dirty_before = t.before == 0 ? p.w[1] : t.before == 1 ? p.w[2] : p.w[3];
-  return t;
+  const Pack p = load_pack_relaxed(&state_of(c, block_id())->lamport_slot);
+  return Turn{p.w[0], p.w[0] == 0 ? 2 : p.w[0] - 1, {p.w[1], p.w[2], p.w[3]}};
 }
 
-// For the thread that advances the epoch.
-PLATFORM_DEVICE void advance_turn(const Common& c, const Turn& t, uint64_t packs) {
-  State* state = reinterpret_cast<State*>(c.state);
-  store_relaxed_u32(&state->lamport_dirty[t.before], 0);
-  store_relaxed_u32(&state->lamport_dirty[t.slot], uint32_t(packs));
-  store_relaxed_u32(&state->lamport_slot, t.slot == 2 ? 0 : t.slot + 1);
+// Behind a call of so many packs of each rank.
+PLATFORM_DEVICE void advance_lamport(const Common& c, const Epoch& e, const Turn& t, uint32_t packs) {
+  const auto dirty = [&](uint32_t slot) { return slot == t.slot ? packs : slot == t.before ? 0 : t.dirty[slot]; };
+  advance_states(c, [&](State* state) {
+    write_epoch(state, e.number + 1, e.flag, e.slot);
+    store_pack_relaxed(&state->lamport_slot, Pack{{next_of_three(t.slot), dirty(0), dirty(1), dirty(2)}});
+  });
 }
 
 // What travels instead of the word: no -0.0, whichever of its halves it is in.
@@ -73,7 +72,8 @@ template <uint32_t N>
 PLATFORM_DEVICE void clear_before(const Common& c, const Places<N>& p, const Turn& t, uint32_t first, uint32_t stride) {
 #ifndef SABOTAGE_SKIP_CLEAR
   const Pack mark = {{LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY, LAMPORT_EMPTY}};
-  for (uint32_t i = stride - 1 - first; i < t.dirty_before; i += stride) {
+  const uint32_t dirty = t.dirty_before();
+  for (uint32_t i = stride - 1 - first; i < dirty; i += stride) {
 #pragma unroll
     for (uint32_t peer = 0; peer < N; ++peer) {
       if (has_rank<N>(c, peer) && peer != c.rank) {
@@ -84,30 +84,33 @@ PLATFORM_DEVICE void clear_before(const Common& c, const Places<N>& p, const Tur
 #endif
 }
 
-// Pack `i` of `COUNT` ranks from `base` on, once those that are peers have come: all are loaded before one is looked at, as
-// in flagged.h.
-template <uint32_t N, uint32_t COUNT>
+// Packs `i`, `i + stride`, ... of `COUNT` ranks from `base` on, once those that are peers' have come: all are loaded before one is
+// looked at, as in flagged.h.
+template <uint32_t N, uint32_t FLIGHT, uint32_t COUNT>
 PLATFORM_DEVICE void collect_lamport(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Turn& t,
-                                     uint32_t base, uint32_t i, Pack (&packs)[COUNT]) {
+                                     uint32_t base, uint32_t i, uint32_t stride, Pack (&packs)[FLIGHT][COUNT]) {
   const uint64_t mine = p.own + p.to(c, t.slot, 0, i);
-  const auto is_missing = [&](uint32_t n) { return (some_rank<N>(c, base + n) != c.rank) & is_marked(packs[n]); };
+  const auto is_missing = [&](uint32_t f, uint32_t n) {
+    return (some_rank<N>(c, base + n) != c.rank) & is_marked(packs[f][n]);
+  };
   wait_until(
       wait, c, e, STEP_LAMPORT,
       [&] {
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) {
-          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place;
-          packs[n] = load_pack_relaxed(reinterpret_cast<const void*>(at));
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
+          const uint32_t f = k / COUNT, n = k % COUNT;
+          const uint64_t at = mine + uint64_t(some_rank<N>(c, base + n)) * p.place + uint64_t(f * stride) * 16;
+          packs[f][n] = load_pack_relaxed(reinterpret_cast<const void*>(at));
         }
         bool all = true;
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) all &= !is_missing(n);
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) all &= !is_missing(k / COUNT, k % COUNT);
         return all;
       },
       [&] {
         uint32_t rank = c.rank;
 #pragma unroll
-        for (uint32_t n = 0; n < COUNT; ++n) rank = is_missing(n) ? base + n : rank;
+        for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) rank = is_missing(k / COUNT, k % COUNT) ? base + k % COUNT : rank;
         return Missing{rank, LAMPORT_EMPTY};
       });
 }

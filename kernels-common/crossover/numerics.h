@@ -71,32 +71,37 @@ struct Accumulator {
   }
 };
 
-// The same unit of all ranks, in the order of ranks, a group at a time; `own` is this rank's. `collect(base, units)` gives
-// those of as many ranks as there is room for, from `base` on, once they have come; this rank's is not looked at.
-template <class T, class Op, uint32_t N, uint32_t WORDS, class Collect>
-PLATFORM_DEVICE void reduce_ranks(const Common& c, const uint32_t (&own)[WORDS], uint32_t (&result)[WORDS],
+// The same units of all ranks, each in the order of ranks, a group at a time; `own` are this rank's. `collect(base, units)` gives
+// those of as many ranks as there is room for, from `base` on, once they have come; this rank's are not looked at.
+template <class T, class Op, uint32_t N, uint32_t FLIGHT, uint32_t WORDS, class Collect>
+PLATFORM_DEVICE void reduce_ranks(const Common& c, const uint32_t (&own)[FLIGHT][WORDS], uint32_t (&results)[FLIGHT][WORDS],
                                   Collect collect) {
-  Accumulator<T, Op, WORDS> sum;
+  Accumulator<T, Op, WORDS> sums[FLIGHT];
   if constexpr (N == 2) {
     // Two values have the same sum in either order.
-    uint32_t come[1][WORDS];
+    uint32_t come[FLIGHT][1][WORDS];
     collect(1 - c.rank, come);
-    sum.start(own);
-    sum.add(come[0], c.reduce_op);
+#pragma unroll
+    for (uint32_t f = 0; f < FLIGHT; ++f) {
+      sums[f].start(own[f]);
+      sums[f].add(come[f][0], c.reduce_op);
+    }
   } else {
 #pragma unroll
     for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
       if (!has_rank<N>(c, base)) break;
-      uint32_t come[Group<N>::SIZE][WORDS];
+      uint32_t come[FLIGHT][Group<N>::SIZE][WORDS];
       collect(base, come);
 #pragma unroll
-      for (uint32_t n = 0; n < Group<N>::SIZE; ++n) {
+      for (uint32_t k = 0; k < FLIGHT * Group<N>::SIZE; ++k) {
+        const uint32_t f = k / Group<N>::SIZE, n = k % Group<N>::SIZE;
 #pragma unroll
-        for (uint32_t w = 0; w < WORDS; ++w) come[n][w] = base + n == c.rank ? own[w] : come[n][w];
-        if (base + n == 0) sum.start(come[n]);
-        else if (has_rank<N>(c, base + n)) sum.add(come[n], c.reduce_op);
+        for (uint32_t w = 0; w < WORDS; ++w) come[f][n][w] = base + n == c.rank ? own[f][w] : come[f][n][w];
+        if (base + n == 0) sums[f].start(come[f][n]);
+        else if (has_rank<N>(c, base + n)) sums[f].add(come[f][n], c.reduce_op);
       }
     }
   }
-  sum.template finish<N>(result, c);
+#pragma unroll
+  for (uint32_t f = 0; f < FLIGHT; ++f) sums[f].template finish<N>(results[f], c);
 }

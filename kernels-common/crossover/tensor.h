@@ -9,6 +9,33 @@ PLATFORM_DEVICE uint32_t unit_stride() { return grid_size() * block_size(); }
 
 PLATFORM_DEVICE uint64_t units(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
 
+// What is known of a call's tensors. What a short call does not need is kept out of its way: it lasts as long as its instructions,
+// which processes that share a device fetch each for themselves.
+enum class Work {
+  Short,   // every unit is whole and lies where one access takes it, and a thread has one at most
+  Long,    // the same but for the last
+  Ragged,  // nothing
+};
+
+// So many units of a thread, a stride apart.
+template <uint32_t COUNT>
+struct Flight {
+  static constexpr uint32_t SIZE = COUNT;
+};
+
+// `body(i, flight)` for the thread's units from `i` on that are below `end`, MOST of them at a time, then half as many.
+template <Work WORK, uint32_t MOST, class Body>
+PLATFORM_DEVICE void for_units(uint32_t i, uint32_t end, uint32_t stride, Body body) {
+  if constexpr (WORK == Work::Short) {
+    if (i < end) body(i, Flight<1>{});
+  } else if constexpr (WORK == Work::Ragged && MOST > 1) {
+    for_units<WORK, 1>(i, end, stride, body);
+  } else {
+    for (; i + (MOST - 1) * stride < end; i += MOST * stride) body(i, Flight<MOST>{});
+    if constexpr (MOST > 1) for_units<WORK, MOST / 2>(i, end, stride, body);
+  }
+}
+
 PLATFORM_COLD uint64_t load_bytes(const uint8_t* from, uint64_t left) {
   uint64_t value = 0;
   for (uint32_t i = 0; i < 8 && i < left; ++i) value |= uint64_t(from[i]) << (8 * i);
@@ -57,9 +84,9 @@ PLATFORM_DEVICE void store_unit16(uint64_t tensor, uint64_t i, uint64_t bytes, P
   }
 }
 
-// A tensor of which, if it is WHOLE, every unit is, and lies where one access takes it.
-template <bool WHOLE>
+template <Work WORK>
 struct Tensor {
+  static constexpr bool WHOLE = WORK != Work::Ragged;
   uint64_t at;
   uint64_t bytes;
 
@@ -79,11 +106,11 @@ struct Tensor {
   }
 };
 
-// Are tensors WHOLE in units of so many bytes? `bits` are those of all their addresses and lengths.
-PLATFORM_DEVICE bool are_whole(uint64_t bits, uint64_t unit) { return (bits & (unit - 1)) == 0; }
+// Are tensors whole in units of so many bytes? `bits` are those of all their addresses and lengths.
+PLATFORM_DEVICE bool are_whole(uint64_t bits, uint32_t unit) { return (bits & (unit - 1)) == 0; }
 
-// Are the parts WHOLE that a rank sends, and where it receives?
-PLATFORM_DEVICE bool are_parts_whole(const PartsArgs& a, uint64_t unit) {
+// Are the parts whole that a rank sends, and where it receives?
+PLATFORM_DEVICE bool are_parts_whole(const PartsArgs& a, uint32_t unit) {
   uint64_t bits = a.input | a.output;
   for (uint32_t peer = 0; peer < a.common.world; ++peer) {
     bits |= a.send_at[peer] | a.send_bytes[peer] | a.receive_at[peer] | a.receive_bytes[peer];

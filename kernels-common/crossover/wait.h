@@ -25,7 +25,9 @@ struct Wait {
 
 PLATFORM_COLD void give_up(const Common& c, Epoch e, uint32_t code, uint32_t awaited, uint32_t step,
                            uint64_t observed) {
-  if (compare_exchange_u32(&reinterpret_cast<State*>(c.state)->poisoned, 0, 1) != 0) return;
+  if (compare_exchange_u32(&state_of(c, 0)->poisoned, 0, 1) != 0) return;
+  // In no word that a block writes when it advances.
+  for (uint32_t block = 1; block < c.blocks; ++block) store_relaxed_u32(&state_of(c, block)->poisoned, 1);
   Failure* f = reinterpret_cast<Failure*>(c.failure);
   f->awaited = awaited;
   f->step = step;

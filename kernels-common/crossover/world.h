@@ -16,8 +16,10 @@ PLATFORM_DEVICE uint32_t some_rank(const Common& c, uint32_t rank) {
   return has_rank<N>(c, rank) ? rank : c.rank;
 }
 
-// Ranks whose values a thread holds at a time. All of them travel at once; more would not fit into registers.
+// Ranks whose values a thread holds at a time, and units of each where it has several. All of them travel at once; more would not
+// fit into registers.
 template <uint32_t N>
 struct Group {
   static constexpr uint32_t SIZE = N < 8 ? N : 8;
+  static constexpr uint32_t FLIGHT = N == ANY ? 1 : N == 2 ? 4 : 2;
 };

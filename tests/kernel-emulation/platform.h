@@ -151,12 +151,6 @@ PLATFORM_DEVICE uint32_t compare_exchange_u32(uint32_t *at, uint32_t expected, u
     emulator::stored();
   return expected;
 }
-PLATFORM_DEVICE uint32_t fetch_add_device_u32(uint32_t *at, uint32_t value) {
-  emulator::access();
-  const uint32_t before = __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
-  emulator::stored();
-  return before;
-}
 
 PLATFORM_DEVICE float f32_from_bits(uint32_t bits) {
   float value;

@@ -57,10 +57,21 @@ pub(crate) struct Kernels {
     pub(crate) probe: Kernel,
 }
 
-/// A kernel, and the most blocks that a launch of it may have, agreed.
+/// A kernel, the same for short calls alone where there is one, and the most blocks that a launch of
+/// either may have, agreed.
 pub(crate) struct Entry {
     pub(crate) kernel: Kernel,
+    pub(crate) short: Option<Kernel>,
     pub(crate) blocks: u64,
+}
+
+impl Entry {
+    /// Blocks of the most threads that the device holds at a time.
+    fn resident_blocks(&self) -> Result<u32, DeviceError> {
+        let of = |kernel: &Kernel| kernel.resident_blocks(MAX_THREADS as u32);
+        let short = self.short.as_ref().map_or(Ok(u32::MAX), of)?;
+        Ok(of(&self.kernel)?.min(short))
+    }
 }
 
 impl Kernels {
@@ -94,7 +105,14 @@ impl Kernels {
             format!("gather_lamport_f32_{many}"),
             format!("gather_lamport_half_{many}"),
         ]);
-        let entry = |name: &String| Ok(Entry { kernel: load(name)?, blocks: 1 });
+        let entry = |name: &String| {
+            // Those that push have one.
+            let short = match name.contains("pull") {
+                true => None,
+                false => Some(load(&format!("{name}_short"))?),
+            };
+            Ok(Entry { kernel: load(name)?, short, blocks: 1 })
+        };
         let all = names.iter().map(entry).collect::<Result<_, StepError>>()?;
         Ok(Kernels { all, probe: load("probe")? })
     }
@@ -117,7 +135,7 @@ impl Kernels {
 
     /// Blocks of the most threads that this device holds at a time, of each kernel.
     pub(crate) fn resident_blocks(&self) -> Result<Vec<u32>, DeviceError> {
-        self.all.iter().map(|e| e.kernel.resident_blocks(MAX_THREADS as u32)).collect()
+        self.all.iter().map(Entry::resident_blocks).collect()
     }
 
     /// Takes the limits that were agreed, in the same order.

@@ -6,7 +6,7 @@ use crossover_core::call::{CallBuffers, CallSig, Mode, Op, Split};
 use crossover_device::driver::Vendor;
 use crossover_device::error::DeviceError;
 use crossover_device::module::Shape;
-use crossover_kernel_abi::{AllReduceArgs, Common, MAX_BLOCKS, MAX_THREADS, MAX_WORLD, PartsArgs};
+use crossover_kernel_abi::{AllReduceArgs, Common, MAX_THREADS, MAX_WORLD, PartsArgs, is_short};
 
 use crate::eligibility::index;
 use crate::kernels::{Copying, Entry, Reduction};
@@ -126,6 +126,7 @@ impl Enqueue<'_> {
             };
             let work = bytes.div_ceil(unit).div_ceil(share);
             let (shape, early) = shape(knobs, work, kernel.blocks, self.place());
+            let is_short = is_short(input | output | bytes, bytes, unit, threads(shape) * share);
             let args = AllReduceArgs {
                 common: self.common(early),
                 input,
@@ -139,8 +140,8 @@ impl Enqueue<'_> {
                 row,
                 output_row,
             };
-            // SAFETY: passed on as it is; the kernel takes these arguments.
-            unsafe { self.launch(kernel, shape, args.as_bytes())? };
+            // SAFETY: passed on as it is; the kernel takes these arguments, and is told the truth of them.
+            unsafe { self.launch(kernel, shape, is_short, args.as_bytes())? };
             from += bytes;
         }
         Ok(())
@@ -215,8 +216,10 @@ impl Enqueue<'_> {
                 args.row = self.row_of_parts(&whole);
                 (args.piece, args.pieces) = (most, largest.div_ceil(most));
             }
-            // SAFETY: passed on as it is; the kernel takes these arguments.
-            unsafe { self.launch(kernel, shape, args.as_bytes())? };
+            let (bits, longest) = tensors(&args);
+            let is_short = is_short(bits, longest, unit, threads(shape));
+            // SAFETY: passed on as it is; the kernel takes these arguments, and is told the truth of them.
+            unsafe { self.launch(kernel, shape, is_short, args.as_bytes())? };
             from += step;
         }
         Ok(())
@@ -318,12 +321,35 @@ impl Enqueue<'_> {
 
     /// # Safety
     ///
-    /// The kernel takes these arguments, and what they point at is valid until it ends.
-    unsafe fn launch(&self, entry: &Entry, shape: Shape, args: &[u8]) -> Result<(), EnqueueError> {
+    /// The kernel takes these arguments, what they point at is valid until it ends, and the call is
+    /// short if it is said to be.
+    unsafe fn launch(
+        &self,
+        entry: &Entry,
+        shape: Shape,
+        is_short: bool,
+        args: &[u8],
+    ) -> Result<(), EnqueueError> {
+        let kernel = entry.short.as_ref().filter(|_| is_short).unwrap_or(&entry.kernel);
         // SAFETY: the caller's promise.
-        unsafe { entry.kernel.launch(shape, args, self.buffers.stream) }
+        unsafe { kernel.launch(shape, args, self.buffers.stream) }
             .map_err(|e| vendor("launch a kernel", self.seq, e))
     }
+}
+
+/// All threads of a launch.
+fn threads(shape: Shape) -> u64 {
+    u64::from(shape.blocks) * u64::from(shape.threads)
+}
+
+/// The bits of all addresses and lengths of a rank's tensors, and the longest.
+fn tensors(args: &PartsArgs) -> (u64, u64) {
+    let lengths = || args.send_bytes.iter().chain(&args.receive_bytes);
+    let places = args.send_at.iter().chain(&args.receive_at).chain(lengths());
+    (
+        places.fold(args.input | args.output, |bits, at| bits | at),
+        lengths().copied().fold(0, u64::max),
+    )
 }
 
 enum Way {
@@ -339,52 +365,41 @@ struct Place {
     world: u32,
 }
 
-/// How many blocks and threads for so many units of work, where a launch has at most `limit` blocks
-/// of the most threads; and whether the kernel behind may be put on the device early, which it may
-/// where half of the limit holds them.
+/// How many blocks and threads for so many units of work, where a launch has at most `limit` blocks;
+/// and whether the kernel behind may be put on the device early.
 ///
 /// What waits on a device must leave room for what it waits for, and that may be a late kernel of
-/// another rank there, or of another group whose calls overlap.
+/// another rank there, or of another group whose calls overlap. Where ranks share a device a limit
+/// leaves room for two launches of each; elsewhere half of the limit does.
 fn shape(knobs: &Knobs, work: u64, limit: u64, place: Place) -> (Shape, bool) {
-    let Place { is_shared, .. } = place;
     let threads = match knobs.threads {
         0 => usual_threads(work, limit, place),
         asked => asked.next_multiple_of(32).min(MAX_THREADS as u64),
     };
-    let most = most_blocks(threads, limit, is_shared);
     let wanted = if knobs.blocks == 0 { work.div_ceil(threads) } else { knobs.blocks };
-    let blocks = wanted.clamp(1, most);
+    let blocks = wanted.clamp(1, limit);
+    // Several small blocks fit into the place of a large one, of the waves that hardware has; but not beside
+    // other ranks', which may lie where somebody's large one has to be.
+    let in_one = MAX_THREADS as u64 / threads.next_multiple_of(64);
     // With more it does not even come early.
-    let programmatic = blocks * 2 <= most;
+    let programmatic = place.is_shared || blocks * 2 <= limit * in_one;
     let shape = Shape { blocks: blocks as u32, threads: threads as u32, programmatic };
     (shape, knobs.early && programmatic)
 }
 
-/// The most blocks of so many threads. Where ranks share a device no more than of the most threads: a
-/// small block may lie where another rank's large one has to be. Elsewhere as many as fit into one of
-/// those, of the waves that hardware has.
-fn most_blocks(threads: u64, limit: u64, is_shared: bool) -> u64 {
-    let in_one = MAX_THREADS as u64 / threads.next_multiple_of(64);
-    if is_shared { limit } else { (limit * in_one).min(MAX_BLOCKS as u64) }
-}
-
 /// Few threads are on the device sooner, and blocks of them on more multiprocessors; many have more
 /// bytes on their way: measured on an H200, docs/measurements. Where blocks are scarce they are
-/// larger, so that a thread has one unit of work and not two; and on a shared device so large that
-/// the kernel behind comes early. A block's arrival costs an atomic, which a short trip does not hide:
-/// few ranks with few units have fewer and larger blocks.
-fn usual_threads(work: u64, limit: u64, Place { is_shared, world }: Place) -> u64 {
+/// larger, so that a thread has one unit of work and not two. Few ranks with few units have fewer and
+/// larger blocks.
+fn usual_threads(work: u64, limit: u64, Place { world, .. }: Place) -> u64 {
     let usual = match work {
         129.. if work * u64::from(world) <= 1024 => 256,
         0..=8192 => 128,
         8193..=32768 => 256,
         _ => MAX_THREADS as u64,
     };
-    let suffices = |threads: &u64| {
-        let most = most_blocks(*threads, limit, is_shared);
-        work <= threads * if is_shared { (most / 2).max(1) } else { most }
-    };
-    [128, 256].into_iter().find(|t| *t >= usual && suffices(t)).unwrap_or(MAX_THREADS as u64)
+    let suffices = |threads: &u64| *threads >= usual && work <= threads * limit;
+    [128, 256].into_iter().find(suffices).unwrap_or(MAX_THREADS as u64)
 }
 
 /// A vendor's failure during `step`.
@@ -412,18 +427,13 @@ mod tests {
                     shape(&USUAL, work, limit, Place { is_shared, world: 4 });
                 let (blocks, threads) = (u64::from(blocks), u64::from(threads));
                 assert!((128..=MAX_THREADS as u64).contains(&threads) && threads % 32 == 0);
-                // All are on the device at a time, whatever lies there already.
-                let taken = if is_shared { blocks * MAX_THREADS as u64 } else { blocks * threads };
-                let room = limit * MAX_THREADS as u64;
-                assert!((1..=room).contains(&taken), "{work} in {limit}");
-                // What comes early, or lets another, leaves room for others.
-                assert!(!early || taken * 2 <= room, "{work} in {limit}");
+                assert!((1..=limit).contains(&blocks), "{work} in {limit}");
                 assert_eq!(programmatic, early, "{work} in {limit}");
+                // What comes early, or lets another, leaves room for others.
+                let room = limit * MAX_THREADS as u64;
+                assert_eq!(early, is_shared || blocks * threads * 2 <= room, "{work} in {limit}");
                 // Nobody has two units while there is room for another thread.
-                assert!(blocks * threads >= work || taken == room, "{work} in {limit}");
-                // Nor does one stay behind that could come early.
-                let could = limit / 2 * MAX_THREADS as u64 >= work;
-                assert!(early || !could, "{work} in {limit}");
+                assert!(blocks * threads >= work || blocks * threads == room, "{work} in {limit}");
             }
         }
     }
@@ -433,8 +443,7 @@ mod tests {
         let knobs = Knobs { blocks: 4, threads: 100, early: false, push: 0 };
         let (Shape { blocks, threads, .. }, early) = shape(&knobs, 1, 132, ALONE);
         assert_eq!((blocks, threads, early), (4, 128, false));
-        // Two blocks of the most threads are eight of these.
         let knobs = Knobs { blocks: 9, ..knobs };
-        assert_eq!(shape(&knobs, 1, 2, ALONE).0.blocks, 8);
+        assert_eq!(shape(&knobs, 1, 2, ALONE).0.blocks, 2);
     }
 }

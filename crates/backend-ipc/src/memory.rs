@@ -9,7 +9,7 @@ use crossover_device::error::DeviceError;
 use crossover_device::memory::{Buffer, HostPages};
 use crossover_device::sharing::{Mapping, Share};
 use crossover_device::stream::Stream;
-use crossover_kernel_abi::{Arena, LAMPORT_EMPTY, MAX_WORLD, State};
+use crossover_kernel_abi::{Arena, LAMPORT_EMPTY, MAX_BLOCKS, MAX_WORLD, State};
 use serde::{Deserialize, Serialize};
 
 use crate::board::{self, Board};
@@ -25,7 +25,7 @@ pub(crate) struct Own {
     pub(crate) device: Device,
     pub(crate) layout: Arena,
     arena: Buffer,
-    state: Buffer,
+    states: Buffer,
     /// The board, as the device sees it. Let go before the board is unmapped.
     pages: HostPages,
     /// For what set-up does on the device, and nothing else.
@@ -68,7 +68,8 @@ impl Own {
         let make = || -> Result<Own, DeviceError> {
             let stream = Stream::new(&device)?;
             let arena = Buffer::new(&device, layout.bytes.next_multiple_of(UNIT) as usize)?;
-            let state = Buffer::new(&device, size_of::<State>())?;
+            let first = State::FIRST.as_bytes().repeat(MAX_BLOCKS);
+            let states = Buffer::new(&device, first.len())?;
             arena.fill(0, &stream)?;
             let words = (layout.lamport_end() - layout.lamport) / 4;
             // SAFETY: inside the arena; waited for below.
@@ -77,10 +78,10 @@ impl Own {
                 device.fill(from, LAMPORT_EMPTY, words as usize, stream.raw())?;
             }
             stream.synchronize()?;
-            state.upload(0, State::FIRST.as_bytes(), &stream)?;
+            states.upload(0, &first, &stream)?;
             // SAFETY: mapped for as long as the board lives, which this keeps.
             let pages = unsafe { HostPages::register(&device, board.address(), board::BYTES)? };
-            Ok(Own { device: device.clone(), layout, arena, state, pages, stream, board })
+            Ok(Own { device: device.clone(), layout, arena, states, pages, stream, board })
         };
         make().map_err(|e| {
             StepError(format!(
@@ -133,8 +134,8 @@ impl Own {
         self.arena.address()
     }
 
-    pub(crate) fn state(&self) -> u64 {
-        self.state.address()
+    pub(crate) fn states(&self) -> u64 {
+        self.states.address()
     }
 
     /// The word that ends all waits, as kernels see it.

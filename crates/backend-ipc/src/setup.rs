@@ -111,20 +111,20 @@ fn count_blocks(opened: Opened) -> (Result<Counted, StepError>, Opened) {
     (resident.map(|resident| (multiprocessors, resident)), opened)
 }
 
-/// The most blocks of a launch of each kernel, such that the blocks of all ranks of a device run at
-/// the same time, and that those of all ranks but one leave a multiprocessor free: what that one
-/// has to run before it comes may fit nowhere else, since kernels that want another division of a
-/// multiprocessor's memory do not run beside one another.
+/// The most blocks of a launch of each kernel. Where ranks share a device: such that the blocks of two launches of every rank have
+/// a multiprocessor each, since the kernel behind comes early. Those of all ranks but one leave several free then: what that one has
+/// to run before it comes may fit nowhere else, since kernels that want another division of a multiprocessor's memory do not run
+/// beside one another.
 fn limits(counted: &[Counted], ranks_per_unit: u32) -> Vec<u64> {
     let multiprocessors = counted.iter().map(|(count, _)| *count).min().unwrap_or(1);
-    let alone = match ranks_per_unit {
-        0 | 1 => multiprocessors,
-        ranks => (multiprocessors - 1) / (ranks - 1),
-    };
     let kernels = counted.iter().map(|(_, resident)| resident.len()).min().unwrap_or(0);
     let of_kernel = |nth: usize| {
         let resident = counted.iter().map(|(_, resident)| resident[nth]).min().unwrap_or(1);
-        let blocks = (resident / ranks_per_unit.max(1)).min(alone);
+        let at_a_time = match ranks_per_unit {
+            0 | 1 => 1,
+            ranks => 2 * ranks,
+        };
+        let blocks = resident.min(multiprocessors) / at_a_time;
         u64::from(blocks).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64)
     };
     (0..kernels).map(of_kernel).collect()
@@ -200,12 +200,13 @@ fn reach(
     let deadline = here.settings().call_deadline;
     let common = Common {
         arenas,
-        state: own.state(),
+        states: own.states(),
         abort: own.abort(),
         failure: own.failure(rank),
         budget: nanoseconds(deadline),
         rank,
         world,
+        blocks: blocks.iter().copied().max().unwrap_or(1) as u32,
         ..Common::ZERO
     };
     let rows = Arc::new(Mutex::new(rows));
@@ -236,16 +237,20 @@ mod tests {
     use super::limits;
 
     #[test]
-    fn blocks_of_all_ranks_fit_and_leave_room_for_a_late_one() {
+    fn two_launches_of_all_ranks_fit_and_leave_room_for_a_late_one() {
         for ranks in 1..=16 {
             for resident in [1, 132, 264, 1000] {
                 let counted = vec![(132, vec![resident, 132]), (130, vec![resident + 1, 140])];
                 let all = limits(&counted, ranks);
                 assert_eq!(all.len(), 2);
-                let most = u64::from(resident) / u64::from(ranks);
-                assert!((1..=most.max(1)).contains(&all[0]), "{ranks} {resident}: {all:?}");
+                let launches = u64::from(if ranks > 1 { 2 * ranks } else { 1 });
+                let room = 130.min(u64::from(resident)).max(launches);
+                assert!((1..=room / launches).contains(&all[0]), "{ranks} {resident}: {all:?}");
                 if ranks > 1 {
-                    assert!(all[0] * u64::from(ranks - 1) <= 129.max(u64::from(ranks - 1)));
+                    assert!(
+                        all[0] * 2 * u64::from(ranks - 1) < room,
+                        "{ranks} {resident}: {all:?}"
+                    );
                 }
             }
         }

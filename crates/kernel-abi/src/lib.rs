@@ -11,8 +11,10 @@
 mod arena;
 mod declare;
 mod header;
+mod short;
 mod structs;
 
 pub use arena::{Arena, Room, SLOTS};
 pub use header::{digest, header};
+pub use short::is_short;
 pub use structs::*;

@@ -41,30 +41,31 @@ pub mod step {
 }
 
 declare! {
-    /// What a rank's kernels remember from call to call, in device memory that nobody else writes. Read by every
-    /// thread, 16 bytes at a time; the last block to arrive advances it.
+    /// What a block of a rank's kernels remembers from call to call, in device memory that no other rank writes. Each block
+    /// that a launch may have has one of its own, and a launch advances them all: block b of B those of b, b+B, b+2B and so
+    /// on, so that within a launch nobody but the block itself writes what it reads. Read by every thread, 16 bytes at a time.
     pub struct State {
         /// Number of the call, the same on every rank; starts at 1.
         pub epoch: u64,
         /// The flag beside data: calls that push so far, the same on every rank; starts at 1, and is never 0.
         pub flag: u32,
-        /// Not 0: a kernel gave up. Those behind it end at once.
-        pub poisoned: u32,
-        /// Which of three slots the next Lamport call uses. It turns by itself: such a call clears what the one before it
-        /// wrote.
-        pub lamport_slot: u32,
-        /// Packs of each rank that are dirty in each Lamport slot.
-        pub lamport_dirty: [u32; 3],
         /// Which of three slots the next call that pushes uses.
         pub slot: u32,
         /// The flag beside reduced shares: calls that push them so far; starts at 1, and is never 0.
         pub share_flag: u32,
         /// Which of three slots of shares the next such call uses.
         pub share_slot: u32,
-        /// Blocks of the running call that have read the above.
-        pub arrived: u32,
-        /// Keeps the size a multiple of a cache line.
-        pub reserved: [u32; 20],
+        /// Not 0: a kernel gave up. Those behind it end at once.
+        pub poisoned: u32,
+        /// Keeps what follows aligned.
+        pub reserved: u32,
+        /// Which of three slots the next Lamport call uses. It turns by itself: such a call clears what the one before it
+        /// wrote.
+        pub lamport_slot: u32,
+        /// Packs of each rank that are dirty in each Lamport slot.
+        pub lamport_dirty: [u32; 3],
+        /// Keeps blocks half a cache line apart.
+        pub unused: [u32; 4],
     }
 
     /// Where and for whom a kernel gave up, in pages of the host. One a rank; the first thread that gives up, which is
@@ -100,8 +101,8 @@ declare! {
     pub struct Common {
         /// Every rank's arena, as this device sees it.
         pub arenas: [u64; 16],
-        /// This rank's [`State`].
-        pub state: u64,
+        /// This rank's [`State`]s, one for each block.
+        pub states: u64,
         /// A word in pages of the host: not 0 ends every wait.
         pub abort: u64,
         /// This rank's [`Failure`].
@@ -116,6 +117,10 @@ declare! {
         pub early: u32,
         /// How contributions are combined: the index in the vocabulary of reduce ops (sum, prod, min, max, avg).
         pub reduce_op: u32,
+        /// Blocks that have a state: the most of any launch.
+        pub blocks: u32,
+        /// Keeps the size a multiple of 8.
+        pub reserved: u32,
     }
 
     /// A mark that every rank leaves with every other, for the owner to find.

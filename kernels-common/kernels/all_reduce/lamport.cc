@@ -5,26 +5,33 @@
 #include <crossover/instantiate.h>
 #include <crossover/lamport.h>
 
-// Pack `i` of all ranks, reduced; `own` is this rank's.
-template <class T, class Op, uint32_t N>
-PLATFORM_DEVICE Pack reduce_packs(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Turn& t, uint32_t i,
-                                  const Pack& own) {
-  Pack result;
-  reduce_ranks<T, Op, N>(c, own.w, result.w, [&](uint32_t base, auto& come) {
-    constexpr uint32_t COUNT = sizeof(come) / sizeof(come[0]);
-    Pack packs[COUNT];
-    collect_lamport<N, COUNT>(wait, c, e, p, t, base, i, packs);
+// Packs `i`, `i + stride`, ... of all ranks, reduced; `own` are this rank's.
+template <class T, class Op, uint32_t N, uint32_t FLIGHT>
+PLATFORM_DEVICE void reduce_packs(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Turn& t, uint32_t i,
+                                  uint32_t stride, const Pack (&own)[FLIGHT], Pack (&results)[FLIGHT]) {
+  uint32_t mine[FLIGHT][4], words[FLIGHT][4];
 #pragma unroll
-    for (uint32_t w = 0; w < COUNT * 4; ++w) come[w / 4][w % 4] = packs[w / 4].w[w % 4];
+  for (uint32_t w = 0; w < FLIGHT * 4; ++w) mine[w / 4][w % 4] = own[w / 4].w[w % 4];
+  reduce_ranks<T, Op, N>(c, mine, words, [&](uint32_t base, auto& come) {
+    constexpr uint32_t COUNT = sizeof(come[0]) / sizeof(come[0][0]);
+    Pack packs[FLIGHT][COUNT];
+    collect_lamport<N>(wait, c, e, p, t, base, i, stride, packs);
+#pragma unroll
+    for (uint32_t w = 0; w < FLIGHT * COUNT * 4; ++w) {
+      const uint32_t f = w / 4 / COUNT, n = w / 4 % COUNT;
+      come[f][n][w % 4] = packs[f][n].w[w % 4];
+    }
   });
-  return result;
+#pragma unroll
+  for (uint32_t w = 0; w < FLIGHT * 4; ++w) results[w / 4].w[w % 4] = words[w / 4][w % 4];
 }
 
-template <class T, class Op, uint32_t N, bool WHOLE>
+template <class T, class Op, uint32_t N, Work WORK>
 PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
+  constexpr uint32_t MOST = Group<N>::FLIGHT;
   const Common& c = a.common;
   const Places<N> p(c, a.region, a.place);
-  const Tensor<WHOLE> input{a.input, a.bytes}, output{a.output, a.bytes};
+  const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
   const uint32_t packs = uint32_t(units(a.bytes, 16)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
@@ -35,22 +42,30 @@ PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
   const Turn t = read_turn(c);
   if (e.poisoned) return;
   mine = unmarked_pack<T>(mine);
-  Pack own = mine;
-  for (uint32_t i = first; i < packs;) {
-    send_lamport<N>(c, p, t, i, own);
-    i += stride;
-    if (i < packs) own = unmarked_pack<T>(input.load16(i));
-  }
-  const uint32_t arrived = say_arrived(c);
+  const auto load = [&](uint32_t i, auto& own) {
+#pragma unroll
+    for (uint32_t f = 0; f < sizeof(own) / sizeof(own[0]); ++f) {
+      own[f] = f == 0 && i == first ? mine : unmarked_pack<T>(input.load16(i + f * stride));
+    }
+  };
+  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
+    constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
+    Pack own[FLIGHT];
+    load(i, own);
+#pragma unroll
+    for (uint32_t f = 0; f < FLIGHT; ++f) send_lamport<N>(c, p, t, i + f * stride, own[f]);
+  });
+  advance_lamport(c, e, t, packs);
   clear_before<N>(c, p, t, first, stride);
   Wait wait;
-  own = mine;
-  for (uint32_t i = first; i < packs;) {
-    output.store16(i, reduce_packs<T, Op, N>(wait, c, e, p, t, i, own));
-    i += stride;
-    if (i < packs) own = unmarked_pack<T>(input.load16(i));
-  }
-  if (advance(c, e, arrived)) advance_turn(c, t, packs);
+  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
+    constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
+    Pack own[FLIGHT], results[FLIGHT];
+    load(i, own);
+    reduce_packs<T, Op, N>(wait, c, e, p, t, i, stride, own, results);
+#pragma unroll
+    for (uint32_t f = 0; f < FLIGHT; ++f) output.store16(i + f * stride, results[f]);
+  });
 }
 
 #define IS_WHOLE(a) are_whole(a.input | a.output | a.bytes, 16)

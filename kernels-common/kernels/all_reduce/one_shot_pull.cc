@@ -18,7 +18,7 @@ PLATFORM_DEVICE void one_shot_pull(const AllReduceArgs& a) {
   Wait wait;
   const uint64_t* row = committed_row(wait, c, e, a.row);
   if (!row) copy_units(stage_of(c.arenas[c.rank], e, a.region, a.place), a.input, a.bytes, first, stride);
-  const uint32_t arrived = say_arrived(c);
+  advance(c, e, 1);
   meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row);
   const auto from = [&](uint32_t rank) {
     if (rank == c.rank) return a.input;
@@ -30,7 +30,6 @@ PLATFORM_DEVICE void one_shot_pull(const AllReduceArgs& a) {
   });
   // A stage is not written again before all have read it; an input may be, as soon as this kernel ends.
   if (row) meet(wait, c, e, a.barrier, 1, STEP_SECOND_BARRIER, false);
-  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(one_shot_pull, AllReduceArgs)

@@ -53,9 +53,8 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
   const uint64_t* outputs = row ? committed_row(wait, c, e, a.output_row) : nullptr;
   const uint64_t begin = c.rank * share, end = begin + share < packs ? begin + share : packs;
   if (outputs) {
-    const uint32_t arrived = say_arrived(c);
+    advance(c, e, 1);
     reduce_into_outputs<T, Op, N>(wait, c, e, a, row, outputs, begin, end);
-    advance(c, e, arrived);
     return;
   }
   // Block b of every rank has the same packs of every share: barriers are between equal blocks.
@@ -87,7 +86,7 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
       }
     }
   }
-  const uint32_t arrived = say_arrived(c);
+  advance(c, e, 1);
   meet(wait, c, e, a.barrier, 0, STEP_BARRIER, !row);
   const auto from = [&](uint32_t rank) {
     return rank == c.rank ? a.input : row ? row[rank] : stage_of(c.arenas[rank], e, a.region, a.place);
@@ -118,7 +117,6 @@ PLATFORM_DEVICE void two_shot_pull(const AllReduceArgs& a) {
       }
     }
   }
-  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(two_shot_pull, AllReduceArgs)

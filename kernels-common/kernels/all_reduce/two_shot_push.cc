@@ -16,10 +16,10 @@ struct Shares {
 };
 
 // Line j of every peer's share into that peer's arena: all are loaded before one is stored.
-template <uint32_t N, bool WHOLE>
-PLATFORM_DEVICE void push_shares(const Common& c, const Epoch& e, const Places<N>& parts, uint32_t slot,
-                                 const Tensor<WHOLE>& input, const Shares& s, uint32_t j) {
-  const uint64_t to = parts.to(c, slot_in_use(slot), c.rank, j);
+template <uint32_t N, Work WORK>
+PLATFORM_DEVICE void push_shares(const Common& c, const Epoch& e, const Places<N>& parts,
+                                 const Tensor<WORK>& input, const Shares& s, uint32_t j) {
+  const uint64_t to = parts.to(c, slot_in_use(e.slot), c.rank, j);
 #pragma unroll
   for (uint32_t base = 0; base < N; base += Group<N>::SIZE) {
     if (!has_rank<N>(c, base)) break;
@@ -36,63 +36,60 @@ PLATFORM_DEVICE void push_shares(const Common& c, const Epoch& e, const Places<N
 }
 
 // Line j of the shares that peers have reduced, into the output.
-template <uint32_t N, bool WHOLE>
-PLATFORM_DEVICE void collect_shares(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p, const Slots& slots,
-                                    const Tensor<WHOLE>& output, const Shares& s, uint32_t j) {
+template <uint32_t N, Work WORK>
+PLATFORM_DEVICE void collect_shares(Wait& wait, const Common& c, const Epoch& e, const Places<N>& p,
+                                    const Tensor<WORK>& output, const Shares& s, uint32_t j) {
   constexpr uint32_t COUNT = Group<N>::SIZE;
   const bool is_everywhere = s.has(c.world - 1, j);
 #pragma unroll
   for (uint32_t base = 0; base < N; base += COUNT) {
     if (!has_rank<N>(c, base)) break;
-    Line come[COUNT];
-    if (is_everywhere) collect<N, COUNT>(wait, c, e, p, slots.share_slot, slots.share_flag, base, j, STEP_SHARE, come);
+    Line come[1][COUNT];
+    if (is_everywhere) collect<N>(wait, c, e, p, e.share_slot, e.share_flag, base, j, 0, STEP_SHARE, come);
 #pragma unroll
     for (uint32_t n = 0; n < COUNT; ++n) {
       const uint32_t peer = base + n;
       if (has_rank<N>(c, peer) && peer != c.rank && s.has(peer, j)) {
-        Line one[1] = {come[n]};
-        if (!is_everywhere) {
-          collect<N, 1>(wait, c, e, p, slots.share_slot, slots.share_flag, peer, j, STEP_SHARE, one);
-        }
-        output.store8(s.line(peer, j), payload_of(one[0]));
+        Line one[1][1] = {{come[0][n]}};
+        if (!is_everywhere) collect<N>(wait, c, e, p, e.share_slot, e.share_flag, peer, j, 0, STEP_SHARE, one);
+        output.store8(s.line(peer, j), payload_of(one[0][0]));
       }
     }
   }
 }
 
-template <class T, class Op, uint32_t N, bool WHOLE>
+template <class T, class Op, uint32_t N, Work WORK>
 PLATFORM_DEVICE void two_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
   const Places<N> parts = line_places<N>(c, a.region, a.place), results = line_places<N>(c, a.second, a.second_place);
-  const Tensor<WHOLE> input{a.input, a.bytes}, output{a.output, a.bytes};
+  const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
   const uint32_t lines = uint32_t(units(a.bytes, LINE_BYTES));
   const Shares s{uint32_t(units(lines, N == ANY ? c.world : N)), lines};
   const uint32_t first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
   const Epoch e = read_epoch(c);
-  const Slots slots = read_slots(c);
   if (e.poisoned) return;
   // A thread has line j of every share, from here to the end: in place, nobody writes what another has yet to read.
-  for (uint32_t j = first; j < s.share; j += stride) push_shares<N>(c, e, parts, slots.slot, input, s, j);
-  scrub<N>(c, parts, e.flag, slots.slot);
-  scrub<N>(c, results, slots.share_flag, slots.share_slot);
-  const uint32_t arrived = say_arrived(c);
+  for_units<WORK, 1>(first, s.share, stride, [&](uint32_t j, auto) { push_shares<N>(c, e, parts, input, s, j); });
+  scrub<N>(c, parts, e.flag, e.slot);
+  scrub<N>(c, results, e.share_flag, e.share_slot);
+  advance_shares(c, e);
   Wait wait;
-  for (uint32_t j = first; j < s.share; j += stride) {
-    if (!s.has(c.rank, j)) break;
-    const uint32_t i = s.line(c.rank, j);
-    const uint64_t result = reduce_lines<T, Op, N>(wait, c, e, parts, slots.slot, j, input.load8(i));
+  for_units<WORK, 1>(first, s.share, stride, [&](uint32_t j, auto) {
     // A sum that something is missing of is nobody else's.
-    if (wait.given_up) break;
-    push_to_all<N>(c, results, slots.share_slot, j, flagged(result, slots.share_flag));
-    output.store8(i, result);
-  }
-  for (uint32_t j = first; j < s.share; j += stride) collect_shares<N>(wait, c, e, results, slots, output, s, j);
-  if (advance(c, e, arrived)) {
-    advance_push(c, e, slots);
-    advance_shares(c, slots);
-  }
+    if (!s.has(c.rank, j) || wait.given_up) return;
+    const uint32_t i = s.line(c.rank, j);
+    const uint64_t own[1] = {input.load8(i)};
+    uint64_t result[1];
+    reduce_lines<T, Op, N>(wait, c, e, parts, j, 0, own, result);
+    if (wait.given_up) return;
+    push_to_all<N>(c, results, e.share_slot, j, flagged(result[0], e.share_flag));
+    output.store8(i, result[0]);
+  });
+  for_units<WORK, 1>(first, s.share, stride, [&](uint32_t j, auto) {
+    collect_shares<N>(wait, c, e, results, output, s, j);
+  });
 }
 
 #define IS_WHOLE(a) are_whole(a.input | a.output | a.bytes, LINE_BYTES)

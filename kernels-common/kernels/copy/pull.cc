@@ -37,8 +37,8 @@ PLATFORM_DEVICE void copy_pull(const PartsArgs& a) {
   if (e.poisoned) return;
   Wait wait;
   const uint64_t* row = committed_row(wait, c, e, a.row);
-  const uint32_t arrived = say_arrived(c);
   const uint64_t pieces = row ? 1 : a.pieces, most = row ? ~uint64_t(0) : a.piece;
+  advance(c, e, pieces);
   for (uint64_t n = 0; n < pieces; ++n) {
     const uint64_t begin = n * most;
     if (n > 0) ++e.number;
@@ -53,7 +53,6 @@ PLATFORM_DEVICE void copy_pull(const PartsArgs& a) {
     copy_parts(a, e, row, begin, most, first, stride);
   }
   if (row) leave_inputs(wait, c, e, a.barrier);
-  advance(c, e, arrived);
 }
 
 PLATFORM_KERNEL(gather_pull, PartsArgs, MAX_THREADS) { copy_pull<true>(args); }

@@ -16,8 +16,8 @@ PLATFORM_DEVICE void reduce_scatter_pull(const PartsArgs& a) {
   if (e.poisoned) return;
   Wait wait;
   const uint64_t* row = committed_row(wait, c, e, a.row);
-  const uint32_t arrived = say_arrived(c);
   const uint64_t pieces = row ? 1 : a.pieces, most = row ? ~uint64_t(0) : a.piece;
+  advance(c, e, pieces);
   for (uint64_t n = 0; n < pieces; ++n) {
     const uint64_t begin = n * most;
     if (n > 0) ++e.number;
@@ -32,7 +32,6 @@ PLATFORM_DEVICE void reduce_scatter_pull(const PartsArgs& a) {
     reduce_tensors<T, Op, N>(c, from, bytes, output, first, units(bytes, 16), stride, store);
   }
   if (row) leave_inputs(wait, c, e, a.barrier);
-  advance(c, e, arrived);
 }
 
 REDUCTION_ENTRIES(reduce_scatter_pull, PartsArgs)

@@ -118,9 +118,9 @@ PLATFORM_KERNEL(probe_tear, TearArgs, 64) {
     }
     const Pack p = load_pack_relaxed(pack);
     const Line l = load_line_relaxed(line);
-    if (p.w[0] != p.w[1] || p.w[0] != p.w[2] || p.w[0] != p.w[3]) fetch_add_device_u32(torn, 1);
-    if (l.a[0] != l.a[1]) fetch_add_device_u32(torn + 1, 1);
+    if (p.w[0] != p.w[1] || p.w[0] != p.w[2] || p.w[0] != p.w[3]) store_relaxed_u32(torn, 1);
+    if (l.a[0] != l.a[1]) store_relaxed_u32(torn + 1, 1);
     for (const uint64_t half : l.a)
-      if (static_cast<uint32_t>(half) != half >> 32) fetch_add_device_u32(torn + 2, 1);
+      if (static_cast<uint32_t>(half) != half >> 32) store_relaxed_u32(torn + 2, 1);
   }
 }

@@ -21,5 +21,4 @@ PLATFORM_KERNEL(acquire_u64, Args, 512) {
 PLATFORM_KERNEL(release_u64, Args, 512) { store_release_u64(TO(uint64_t), args.from); }
 PLATFORM_KERNEL(release_u32, Args, 512) { store_release_u32(TO(uint32_t), uint32_t(args.from)); }
 PLATFORM_KERNEL(exchange_u32, Args, 512) { compare_exchange_u32(TO(uint32_t), uint32_t(args.from), 1); }
-PLATFORM_KERNEL(add_device_u32, Args, 512) { fetch_add_device_u32(TO(uint32_t), 1); }
 PLATFORM_KERNEL(barrier, Args, 512) { block_barrier(); }

@@ -26,7 +26,6 @@ const CUDA: &[Promise] = &[
     ("release_u64", &["MEMBAR.ALL.SYS", "STG.E.64.STRONG.SYS"]),
     ("release_u32", &["MEMBAR.ALL.SYS", "STG.E.STRONG.SYS"]),
     ("exchange_u32", &["MEMBAR.ALL.SYS", "CAS.STRONG.SYS", "CCTL.IVALL"]),
-    ("add_device_u32", &["ADD.STRONG.GPU"]),
     ("barrier", &["BAR.SYNC"]),
 ];
 
@@ -45,7 +44,6 @@ const GFX942: &[Promise] = &[
         "exchange_u32",
         &["buffer_wbl2 sc0 sc1", "vmcnt(0)", "cmpswap .. sc1", "vmcnt(0)", "buffer_inv sc0 sc1"],
     ),
-    ("add_device_u32", &["global_atomic_add"]),
     ("barrier", &["vmcnt(0)", "s_barrier"]),
 ];
 const GFX942_LINE: &[&str] = &[
@@ -73,7 +71,6 @@ const GFX90A: &[Promise] = &[
         "exchange_u32",
         &["buffer_wbl2", "vmcnt(0)", "cmpswap", "vmcnt(0)", "buffer_invl2", "buffer_wbinvl1_vol"],
     ),
-    ("add_device_u32", &["global_atomic_add"]),
     ("barrier", &["vmcnt(0)", "s_barrier"]),
 ];
 const GFX90A_LINE: &[&str] = &[

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use crossover_core::call::{CallSig, Dtype, Mode, Op, ReduceOp, Split};
 use crossover_core::contract::Contract;
-use crossover_kernel_abi::{AllReduceArgs, Common, PartsArgs};
+use crossover_kernel_abi::{AllReduceArgs, Common, PartsArgs, is_short};
 use crossover_kernel_emulation::scenario::{Address, Launch, Place};
 use crossover_tests::data::{Rng, Values, fill};
 use crossover_tests::reference;
@@ -63,8 +63,12 @@ pub(crate) struct Call {
     pub(crate) offset: u64,
     /// The kernel for any number of ranks even where one for exactly this many exists.
     pub(crate) any: bool,
+    /// The kernel for all calls even where one for short ones takes it.
+    pub(crate) plain: bool,
     /// May it start before the call ahead has ended?
     pub(crate) early: bool,
+    /// Of a launch: at most as many as have a state.
+    pub(crate) blocks: u32,
     pub(crate) values: Values,
 }
 
@@ -233,15 +237,20 @@ impl Prepared {
         let op = ReduceOp::ALL.iter().position(|op| *op == self.call.reduce_op);
         let op = op.expect("every op is listed") as u32;
         let (common, mut addresses) = group.common(rank, op, self.call.early);
-        let parameter = match self.call.op {
+        let (parameter, bits, longest) = match self.call.op {
             Op::AllReduce => self.all_reduce(group, common, rank, &mut addresses),
             _ => self.parts(group, common, rank, &mut addresses),
         };
+        let mut kernel = self.kernel(group.setup.world);
+        let tensors = self.inputs[rank].offset | self.outputs[rank].offset | bits;
+        if self.takes_short(group, tensors, longest) {
+            kernel += "_short";
+        }
         group.scenario.launch(
             rank,
             &Launch {
-                kernel: &self.kernel(group.setup.world),
-                blocks: group.setup.blocks,
+                kernel: &kernel,
+                blocks: self.call.blocks,
                 threads: group.setup.threads,
                 programmatic: self.call.early,
                 parameter: &parameter,
@@ -275,6 +284,18 @@ impl Prepared {
         }
     }
 
+    /// Of tensors with these bits in addresses and lengths.
+    fn takes_short(&self, group: &Group, bits: u64, longest: u64) -> bool {
+        let (unit, shares) = match self.call.way {
+            Way::Lamport => (16, 1),
+            Way::TwoShotPush => (8, group.setup.world as u64),
+            Way::OneShotPush | Way::Push => (8, 1),
+            _ => return false,
+        };
+        let threads = u64::from(self.call.blocks) * u64::from(group.setup.threads);
+        !self.call.plain && is_short(bits, longest, unit, threads * shares)
+    }
+
     fn kernel(&self, world: usize) -> String {
         let call = &self.call;
         let exact = matches!(world, 2 | 4 | 8) && !call.any;
@@ -304,13 +325,14 @@ impl Prepared {
         }
     }
 
+    /// The kernel's parameter, the bits of what tensors add to their addresses, and the longest length; likewise in [`Self::parts`].
     fn all_reduce(
         &self,
         group: &Group,
         common: Common,
         rank: usize,
         addresses: &mut Vec<Address>,
-    ) -> Vec<u8> {
+    ) -> (Vec<u8>, u64, u64) {
         let arena = &group.arena;
         let (region, place, second) = match self.call.way {
             Way::OneShotPush | Way::TwoShotPush => (arena.push, arena.room.push, arena.shares),
@@ -335,7 +357,7 @@ impl Prepared {
             barrier: arena.barrier,
             ..AllReduceArgs::ZERO
         };
-        args.as_bytes().to_vec()
+        (args.as_bytes().to_vec(), args.bytes, args.bytes)
     }
 
     fn parts(
@@ -344,7 +366,7 @@ impl Prepared {
         common: Common,
         rank: usize,
         addresses: &mut Vec<Address>,
-    ) -> Vec<u8> {
+    ) -> (Vec<u8>, u64, u64) {
         let arena = &group.arena;
         let world = group.setup.world;
         let (region, place) = match self.call.way {
@@ -400,7 +422,10 @@ impl Prepared {
         }
         addresses.push(Address { at: offset_of!(PartsArgs, input), of: self.inputs[rank] });
         addresses.push(Address { at: offset_of!(PartsArgs, output), of: self.outputs[rank] });
-        args.as_bytes().to_vec()
+        let lengths = || args.send_bytes.iter().chain(&args.receive_bytes);
+        let places = args.send_at.iter().chain(&args.receive_at).chain(lengths());
+        let (bits, longest) = (places.fold(0, |bits, at| bits | at), lengths().max());
+        (args.as_bytes().to_vec(), bits, longest.copied().unwrap_or(0))
     }
 }
 

@@ -54,7 +54,7 @@ impl Group {
         let mut buffers =
             |bytes: u64| (0..setup.world).map(|_| scenario.buffer(bytes)).collect::<Vec<_>>();
         let arenas = buffers(arena.bytes);
-        let states = buffers(size_of::<State>() as u64);
+        let states = buffers((setup.blocks as usize * size_of::<State>()) as u64);
         let hosts = buffers(HOST_BYTES as u64);
         // Flags count calls of their own; in tests they begin with the calls' number, and are never 0.
         let (flag, slot) = ((setup.epoch as u32).max(1), (setup.epoch % 3) as u32);
@@ -69,7 +69,12 @@ impl Group {
         let content = content(&arena, setup.stale_flag);
         for rank in 0..setup.world {
             scenario.load(rank, start(arenas[rank]), &content, &[]);
-            scenario.load(rank, start(states[rank]), state.as_bytes(), &[]);
+            scenario.load(
+                rank,
+                start(states[rank]),
+                &state.as_bytes().repeat(setup.blocks as usize),
+                &[],
+            );
             scenario.load(rank, start(hosts[rank]), &[0; HOST_BYTES], &[]);
         }
         scenario.meet();
@@ -90,7 +95,7 @@ impl Group {
             })
             .collect();
         debug_assert!(addresses.len() <= MAX_WORLD);
-        addresses.push(Address { at: offset_of!(Common, state), of: start(self.states[rank]) });
+        addresses.push(Address { at: offset_of!(Common, states), of: start(self.states[rank]) });
         addresses.push(Address { at: offset_of!(Common, abort), of: start(self.hosts[rank]) });
         let failure = Place { buffer: self.hosts[rank], offset: FAILURE_AT as u64 };
         addresses.push(Address { at: offset_of!(Common, failure), of: failure });
@@ -100,6 +105,7 @@ impl Group {
             world: self.setup.world as u32,
             early: early.into(),
             reduce_op,
+            blocks: self.setup.blocks,
             ..Common::ZERO
         };
         (common, addresses)

@@ -108,6 +108,22 @@ fn no_barrier_at_the_end() {
 }
 
 #[test]
+fn a_state_that_is_advanced_before_all_threads_have_read_it() {
+    is_caught("SABOTAGE_ADVANCE_EARLY", "lamport", |seed| {
+        scenario(setup(2, seed), Some((Op::AllReduce, Way::Lamport)))
+    });
+}
+
+#[test]
+fn states_of_blocks_that_a_call_has_not() {
+    for (name, way) in [("one_shot_push", Way::OneShotPush), ("lamport", Way::Lamport)] {
+        is_caught("SABOTAGE_OWN_STATE_ALONE", name, |seed| {
+            scenario(setup(2, seed), Some((Op::AllReduce, way)))
+        });
+    }
+}
+
+#[test]
 fn flags_of_long_ago_that_stay() {
     is_caught("SABOTAGE_NO_SCRUB", "one_shot_push", |seed| {
         stale_lines(setup(3, seed), Way::OneShotPush, None)

@@ -37,8 +37,8 @@ pub(crate) const KINDS: [(Op, Way); 21] = [
 ];
 
 /// A call of this kind, whose rest is drawn.
-pub(crate) fn draw(kind: (Op, Way), world: usize, early: bool, rng: &mut Rng) -> Call {
-    let (op, way) = kind;
+pub(crate) fn draw(kind: (Op, Way), setup: &Setup, early: bool, rng: &mut Rng) -> Call {
+    let (world, (op, way)) = (setup.world, kind);
     let floats = [Dtype::F32, Dtype::F16, Dtype::Bf16];
     let copied = [Dtype::U8, Dtype::F16, Dtype::F32, Dtype::F64, Dtype::F8E4M3];
     let dtype = match op.reduces() || way == Way::Lamport {
@@ -78,7 +78,9 @@ pub(crate) fn draw(kind: (Op, Way), world: usize, early: bool, rng: &mut Rng) ->
         in_place: !row && rng.below(3) == 0,
         offset: if rng.below(3) == 0 { dtype.size() as u64 * rng.below(4) } else { 0 },
         any: rng.below(3) == 0,
+        plain: rng.below(3) == 0,
         early,
+        blocks: 1 + rng.below(setup.blocks.into()) as u32,
         values: match op.reduces() {
             true => [Values::Rough, Values::Bits][rng.below(2) as usize],
             false => Values::Bits,
@@ -101,7 +103,7 @@ pub(crate) fn scenario(mut setup: Setup, kind: Option<(Op, Way)>) -> Scenario {
     let calls: Vec<Call> = (0..6)
         .map(|_| {
             let kind = kind.unwrap_or_else(|| KINDS[rng.below(KINDS.len() as u64) as usize]);
-            draw(kind, world, early, &mut rng)
+            draw(kind, &setup, early, &mut rng)
         })
         .collect();
     let delayed = rng.below(world as u64 + 1) as usize;
@@ -134,7 +136,9 @@ pub(crate) fn stale_lines(mut setup: Setup, way: Way, between: Option<Way>) -> S
         in_place: false,
         offset: 0,
         any: false,
+        plain: false,
         early: false,
+        blocks: setup.blocks,
         values: Values::Rough,
     };
     let mut calls = Vec::new();
@@ -225,7 +229,7 @@ fn who_gives_up_writes_nobody_elses_output() {
     for kind in KINDS {
         let mut group = Group::new(Setup::new(3, 1));
         let mut rng = Rng::new(7, 3);
-        let call = Call { in_place: false, ..draw(kind, 3, false, &mut rng) };
+        let call = Call { in_place: false, ..draw(kind, &group.setup, false, &mut rng) };
         add_given_up(&call, &mut group);
         let outcome = group.scenario.play(&image);
         assert_eq!(outcome.verdict, Verdict::Done, "{kind:?}: {}", outcome.report);

@@ -220,12 +220,13 @@ impl Side<'_> {
         arenas[1 - *rank as usize] = self.peer();
         let common = Common {
             arenas,
-            state: own(STATE),
+            states: own(STATE),
             abort: own(ABORT),
             failure: own(GIVEN_UP),
             budget: PATIENCE.as_nanos() as u64,
             rank: *rank,
             world: 2,
+            blocks: 1,
             ..Common::ZERO
         };
         let args = TripArgs { common, rounds, first, took: own(TOOK) };
