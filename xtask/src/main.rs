@@ -8,6 +8,7 @@ mod mpi;
 mod nccl;
 mod test;
 mod tidy;
+mod vllm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Task {
     Test,
     /// Check the house rules that a program can check
     Tidy,
+    /// Build vLLM's all-reduce kernels in a loop like perf's, for a bundle
+    Vllm,
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,7 @@ fn run() -> Result<()> {
         Task::Rccl { header: false } => nccl::rccl::run(root),
         Task::Test => test::run(root),
         Task::Tidy => tidy::run(root),
+        Task::Vllm => vllm::run(root),
     }
 }
 

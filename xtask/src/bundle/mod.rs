@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::kernels;
+use crate::{kernels, vllm};
 use place::Place;
 
 /// Programs: package, binary.
@@ -61,6 +61,11 @@ pub(crate) fn run(root: &Path, out: Option<&Path>, arches: &[String]) -> Result<
     copy(&root.join(WITNESS), &part.join("witness"))?;
     for arch in arches {
         copy(&root.join("target/kernels").join(arch), &part.join("kernels").join(arch))?;
+    }
+    // A peer, where it was built.
+    let peer = vllm::program(root);
+    if peer.exists() {
+        strip(&peer, &part.join("vllm"))?;
     }
     let script = part.join("run.sh");
     fs::write(&script, RUN)?;

@@ -26,7 +26,7 @@ mod sources;
 mod toolchain;
 mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
@@ -54,6 +54,15 @@ pub(crate) enum Kernels {
     Host,
     /// Refuse what was compiled if a kernel spills, has a stack, or takes too many registers
     Check,
+}
+
+/// CUDA's compiler, which is fetched if it is not there.
+///
+/// # Errors
+///
+/// It cannot be had.
+pub(crate) fn nvcc(root: &Path) -> Result<PathBuf> {
+    Ok(Toolchain::have(root, Platform::Cuda)?.compiler)
 }
 
 pub(crate) fn run(root: &Path, kernels: Kernels) -> Result<()> {
