@@ -19,23 +19,26 @@
   REDUCTION_ENTRIES_OF(NAME, ARGS, F16, f16)  \
   REDUCTION_ENTRIES_OF(NAME, ARGS, Bf16, bf16)
 
-// Entry points that push, BODY with the arguments in the end and what is known of the tensors: one for short calls alone, named
-// `_short`, which has so few registers and instructions as they need, and one for all. `IS_WHOLE(args)` tells the second of what it has.
-#define PUSH_ENTRY(NAME, ARGS, IS_WHOLE, BODY, ...)                                              \
-  PLATFORM_KERNEL(NAME##_short, ARGS, MAX_THREADS) { BODY<__VA_ARGS__, Work::Short>(args); }     \
+// An entry point that pushes: BODY with the arguments in the end and what is known of the tensors, of which `IS_WHOLE(args)` tells.
+#define PLAIN_ENTRY(NAME, ARGS, IS_WHOLE, BODY, ...)                                             \
   PLATFORM_COLD void NAME##_ragged(const ARGS& args) { BODY<__VA_ARGS__, Work::Ragged>(args); }  \
   PLATFORM_KERNEL(NAME, ARGS, MAX_THREADS) {                                                     \
     if (IS_WHOLE(args)) BODY<__VA_ARGS__, Work::Long>(args);                                     \
     else NAME##_ragged(args);                                                                    \
   }
 
-// All of a reduction that pushes.
+// And one for short calls alone, named `_short`, which has so few registers and instructions as they need.
+#define PUSH_ENTRY(NAME, ARGS, IS_WHOLE, BODY, ...)                                           \
+  PLATFORM_KERNEL(NAME##_short, ARGS, MAX_THREADS) { BODY<__VA_ARGS__, Work::Short>(args); }  \
+  PLAIN_ENTRY(NAME, ARGS, IS_WHOLE, BODY, __VA_ARGS__)
+
+// All of a reduction that pushes. Ops that are rare have no kernel for short calls.
 #define PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, TYPE, type)                    \
   PUSH_ENTRY(NAME##_##type##_sum_2, ARGS, IS_WHOLE, NAME, TYPE, Sum, 2)      \
   PUSH_ENTRY(NAME##_##type##_sum_4, ARGS, IS_WHOLE, NAME, TYPE, Sum, 4)      \
   PUSH_ENTRY(NAME##_##type##_sum_8, ARGS, IS_WHOLE, NAME, TYPE, Sum, 8)      \
   PUSH_ENTRY(NAME##_##type##_sum_any, ARGS, IS_WHOLE, NAME, TYPE, Sum, ANY)  \
-  PUSH_ENTRY(NAME##_##type##_other_any, ARGS, IS_WHOLE, NAME, TYPE, Other, ANY)
+  PLAIN_ENTRY(NAME##_##type##_other_any, ARGS, IS_WHOLE, NAME, TYPE, Other, ANY)
 
 #define PUSH_ENTRIES(NAME, ARGS, IS_WHOLE)         \
   PUSH_ENTRIES_OF(NAME, ARGS, IS_WHOLE, F32, f32)  \

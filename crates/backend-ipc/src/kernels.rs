@@ -106,8 +106,8 @@ impl Kernels {
             format!("gather_lamport_half_{many}"),
         ]);
         let entry = |name: &String| {
-            // Those that push have one.
-            let short = match name.contains("pull") {
+            // Those that push have one, but for ops that are rare.
+            let short = match name.contains("pull") || name.contains("other") {
                 true => None,
                 false => Some(load(&format!("{name}_short"))?),
             };

@@ -47,8 +47,11 @@ fn names() -> Vec<String> {
     for family in ["gather_push", "gather_lamport_f32", "gather_lamport_half"] {
         names.extend(["2", "4", "8", "any"].map(|world| format!("{family}_{world}")));
     }
-    let pushes = |name: &&String| ["push", "lamport"].iter().any(|way| name.contains(way));
-    let short: Vec<_> = names.iter().filter(pushes).map(|name| format!("{name}_short")).collect();
+    let has_short = |name: &&String| {
+        ["push", "lamport"].iter().any(|way| name.contains(way)) && !name.contains("other")
+    };
+    let short: Vec<_> =
+        names.iter().filter(has_short).map(|name| format!("{name}_short")).collect();
     names.extend(short);
     names
 }

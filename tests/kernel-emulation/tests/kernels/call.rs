@@ -293,7 +293,9 @@ impl Prepared {
             _ => return false,
         };
         let threads = u64::from(self.call.blocks) * u64::from(group.setup.threads);
-        !self.call.plain && is_short(bits, longest, unit, threads * shares)
+        let is_rare =
+            self.call.op.reduces() && !matches!(self.call.reduce_op, ReduceOp::Sum | ReduceOp::Avg);
+        !self.call.plain && !is_rare && is_short(bits, longest, unit, threads * shares)
     }
 
     fn kernel(&self, world: usize) -> String {
