@@ -64,6 +64,16 @@ PLATFORM_DEVICE void push_to_all(const Common& c, const Places<N>& p, uint32_t s
   }
 }
 
+template <uint32_t N, Work WORK>
+PLATFORM_DEVICE void push_given(const Common& c, const Epoch& e, const Places<N>& p, const Given<uint64_t, WORK>& given) {
+  given.template each<Group<N>::FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
+#pragma unroll
+    for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) {
+      push_to_all<N>(c, p, e.slot, i + f * given.stride, flagged(own[f], e.flag));
+    }
+  });
+}
+
 // To each peer its part, of which line `i` is loaded for as many peers as there is room for before one is stored.
 template <uint32_t N, Work WORK>
 PLATFORM_DEVICE void push_parts(const Common& c, const Epoch& e, const Places<N>& p, const PartsArgs& a, uint32_t first,

@@ -56,6 +56,16 @@ PLATFORM_DEVICE bool is_marked(const Pack& p) {
   return (p.w[0] == LAMPORT_EMPTY) | (p.w[1] == LAMPORT_EMPTY) | (p.w[2] == LAMPORT_EMPTY) | (p.w[3] == LAMPORT_EMPTY);
 }
 
+// What is given, as it travels.
+template <class T, uint32_t MOST, Work WORK, class Body>
+PLATFORM_DEVICE void each_unmarked(const Given<Pack, WORK>& given, Body body) {
+  given.template each<MOST>([&](uint32_t i, auto& own, auto flight) {
+#pragma unroll
+    for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) own[f] = unmarked_pack<T>(own[f]);
+    body(i, own, flight);
+  });
+}
+
 // To every peer.
 template <uint32_t N>
 PLATFORM_DEVICE void send_lamport(const Common& c, const Places<N>& p, const Turn& t, uint32_t i, const Pack& own) {
@@ -64,6 +74,14 @@ PLATFORM_DEVICE void send_lamport(const Common& c, const Places<N>& p, const Tur
   for (uint32_t peer = 0; peer < N; ++peer) {
     if (has_rank<N>(c, peer) && peer != c.rank) store_pack_relaxed(reinterpret_cast<void*>(p.of(c, peer) + to), own);
   }
+}
+
+template <class T, uint32_t N, Work WORK>
+PLATFORM_DEVICE void send_given(const Common& c, const Places<N>& p, const Turn& t, const Given<Pack, WORK>& given) {
+  each_unmarked<T, Group<N>::FLIGHT>(given, [&](uint32_t i, const auto& own, auto flight) {
+#pragma unroll
+    for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) send_lamport<N>(c, p, t, i + f * given.stride, own[f]);
+  });
 }
 
 // Marks what the Lamport call before received, from every peer. Threads begin at the other end: where there is little,

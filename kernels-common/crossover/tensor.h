@@ -106,6 +106,36 @@ struct Tensor {
   }
 };
 
+// What a rank gives to everybody, in units of 8 or 16 bytes, each read twice: when it is sent and when it is reduced. The first of
+// each thread is loaded at once, on its way while the state is.
+template <class Unit, Work WORK>
+struct Given {
+  Tensor<WORK> tensor;
+  uint32_t end, first, stride;
+  Unit mine;
+
+  PLATFORM_DEVICE_MEMBER explicit Given(const Tensor<WORK>& t)
+      : tensor(t), end(uint32_t(units(t.bytes, sizeof(Unit)))), first(first_unit()), stride(unit_stride()), mine() {
+    if (first < end) load(first, mine);
+  }
+  PLATFORM_DEVICE_MEMBER void load(uint32_t i, uint64_t& unit) const { unit = tensor.load8(i); }
+  PLATFORM_DEVICE_MEMBER void load(uint32_t i, Pack& unit) const { unit = tensor.load16(i); }
+
+  // `body(i, own)` for the thread's units `i`, `i + stride`, ..., as many as `own` has, MOST at a time.
+  template <uint32_t MOST, class Body>
+  PLATFORM_DEVICE_MEMBER void each(Body body) const {
+    for_units<WORK, MOST>(first, end, stride, [&](uint32_t i, auto flight) {
+      Unit own[decltype(flight)::SIZE];
+#pragma unroll
+      for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) {
+        if (f == 0 && i == first) own[f] = mine;
+        else load(i + f * stride, own[f]);
+      }
+      body(i, own, flight);
+    });
+  }
+};
+
 // Are tensors whole in units of so many bytes? `bits` are those of all their addresses and lengths.
 PLATFORM_DEVICE bool are_whole(uint64_t bits, uint32_t unit) { return (bits & (unit - 1)) == 0; }
 

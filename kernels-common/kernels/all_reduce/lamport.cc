@@ -28,43 +28,25 @@ PLATFORM_DEVICE void reduce_packs(Wait& wait, const Common& c, const Epoch& e, c
 
 template <class T, class Op, uint32_t N, Work WORK>
 PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
-  constexpr uint32_t MOST = Group<N>::FLIGHT;
   const Common& c = a.common;
   const Places<N> p(c, a.region, a.place);
   const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
-  const uint32_t packs = uint32_t(units(a.bytes, 16)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  // On its way together with the state.
-  Pack mine = {};
-  if (first < packs) mine = input.load16(first);
+  const Given<Pack, WORK> given(input);
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;
-  mine = unmarked_pack<T>(mine);
-  const auto load = [&](uint32_t i, auto& own) {
-#pragma unroll
-    for (uint32_t f = 0; f < sizeof(own) / sizeof(own[0]); ++f) {
-      own[f] = f == 0 && i == first ? mine : unmarked_pack<T>(input.load16(i + f * stride));
-    }
-  };
-  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
-    constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    Pack own[FLIGHT];
-    load(i, own);
-#pragma unroll
-    for (uint32_t f = 0; f < FLIGHT; ++f) send_lamport<N>(c, p, t, i + f * stride, own[f]);
-  });
-  advance_lamport(c, e, t, packs);
-  clear_before<N>(c, p, t, first, stride);
+  send_given<T, N>(c, p, t, given);
+  advance_lamport(c, e, t, given.end);
+  clear_before<N>(c, p, t, given.first, given.stride);
   Wait wait;
-  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
+  each_unmarked<T, Group<N>::FLIGHT>(given, [&](uint32_t i, const auto& own, auto flight) {
     constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    Pack own[FLIGHT], results[FLIGHT];
-    load(i, own);
-    reduce_packs<T, Op, N>(wait, c, e, p, t, i, stride, own, results);
+    Pack results[FLIGHT];
+    reduce_packs<T, Op, N>(wait, c, e, p, t, i, given.stride, own, results);
 #pragma unroll
-    for (uint32_t f = 0; f < FLIGHT; ++f) output.store16(i + f * stride, results[f]);
+    for (uint32_t f = 0; f < FLIGHT; ++f) output.store16(i + f * given.stride, results[f]);
   });
 }
 

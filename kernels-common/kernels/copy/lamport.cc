@@ -8,53 +8,35 @@
 template <class T, uint32_t N, Work WORK>
 PLATFORM_DEVICE void gather_lamport(const PartsArgs& a) {
   // All packs are kept until they are stored: fewer at a time where the number is not known.
-  constexpr uint32_t COUNT = N == ANY ? 4 : Group<N>::SIZE, MOST = Group<N>::FLIGHT;
+  constexpr uint32_t COUNT = N == ANY ? 4 : Group<N>::SIZE;
   const Common& c = a.common;
   // Parts are equal and not empty: a rank that has them all knows that all have begun.
   const uint64_t bytes = a.send_bytes[c.rank];
   const Places<N> p(c, a.region, a.place);
   const Tensor<WORK> input{a.input + a.send_at[c.rank], bytes};
-  const uint32_t packs = uint32_t(units(bytes, 16)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  // On its way together with the state.
-  Pack mine = {};
-  if (first < packs) mine = input.load16(first);
+  const Given<Pack, WORK> given(input);
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;
-  mine = unmarked_pack<T>(mine);
-  const auto load = [&](uint32_t i, auto& own) {
-#pragma unroll
-    for (uint32_t f = 0; f < sizeof(own) / sizeof(own[0]); ++f) {
-      own[f] = f == 0 && i == first ? mine : unmarked_pack<T>(input.load16(i + f * stride));
-    }
-  };
-  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
-    constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    Pack own[FLIGHT];
-    load(i, own);
-#pragma unroll
-    for (uint32_t f = 0; f < FLIGHT; ++f) send_lamport<N>(c, p, t, i + f * stride, own[f]);
-  });
-  advance_lamport(c, e, t, packs);
-  clear_before<N>(c, p, t, first, stride);
+  send_given<T, N>(c, p, t, given);
+  advance_lamport(c, e, t, given.end);
+  clear_before<N>(c, p, t, given.first, given.stride);
   Wait wait;
-  for_units<WORK, MOST>(first, packs, stride, [&](uint32_t i, auto flight) {
+  each_unmarked<T, Group<N>::FLIGHT>(given, [&](uint32_t i, const auto& own, auto flight) {
     constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    Pack own[FLIGHT];
-    load(i, own);
 #pragma unroll
     for (uint32_t base = 0; base < N; base += COUNT) {
       if (!has_rank<N>(c, base)) break;
       Pack come[FLIGHT][COUNT];
-      collect_lamport<N>(wait, c, e, p, t, base, i, stride, come);
+      collect_lamport<N>(wait, c, e, p, t, base, i, given.stride, come);
 #pragma unroll
       for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
         const uint32_t f = k % FLIGHT, rank = base + k / FLIGHT;
         if (!has_rank<N>(c, rank)) break;
         const Tensor<WORK> output{a.output + a.receive_at[rank], bytes};
-        output.store16(i + f * stride, rank == c.rank ? own[f] : come[f][k / FLIGHT]);
+        output.store16(i + f * given.stride, rank == c.rank ? own[f] : come[f][k / FLIGHT]);
       }
     }
   });

@@ -11,49 +11,33 @@
 // concatenation are awaited together.
 template <uint32_t N, Work WORK>
 PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
-  constexpr uint32_t COUNT = Group<N>::SIZE, MOST = Group<N>::FLIGHT;
+  constexpr uint32_t COUNT = Group<N>::SIZE;
   const Common& c = a.common;
   const uint64_t bytes = a.send_bytes[c.rank];
   const Places<N> p = line_places<N>(c, a.region, a.place);
   const Tensor<WORK> input{a.input + a.send_at[c.rank], bytes};
-  const uint32_t lines = uint32_t(units(bytes, LINE_BYTES)), first = first_unit(), stride = unit_stride();
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  // On its way together with the state.
-  const uint64_t mine = first < lines ? input.load8(first) : 0;
+  const Given<uint64_t, WORK> given(input);
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
-  const auto load = [&](uint32_t i, auto& own) {
-#pragma unroll
-    for (uint32_t f = 0; f < sizeof(own) / sizeof(own[0]); ++f) {
-      own[f] = f == 0 && i == first ? mine : input.load8(i + f * stride);
-    }
-  };
-  for_units<WORK, MOST>(first, lines, stride, [&](uint32_t i, auto flight) {
-    constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    uint64_t own[FLIGHT];
-    load(i, own);
-#pragma unroll
-    for (uint32_t f = 0; f < FLIGHT; ++f) push_to_all<N>(c, p, e.slot, i + f * stride, flagged(own[f], e.flag));
-  });
+  push_given<N>(c, e, p, given);
   advance_push(c, e);
   scrub<N>(c, p, e.flag, e.slot);
   Wait wait;
-  for_units<WORK, MOST>(first, lines, stride, [&](uint32_t i, auto flight) {
+  given.template each<Group<N>::FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
     constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
-    uint64_t own[FLIGHT];
-    load(i, own);
 #pragma unroll
     for (uint32_t base = 0; base < N; base += COUNT) {
       if (!has_rank<N>(c, base)) break;
       Line come[FLIGHT][COUNT];
-      collect<N>(wait, c, e, p, e.slot, e.flag, base, i, stride, STEP_DATA, come);
+      collect<N>(wait, c, e, p, e.slot, e.flag, base, i, given.stride, STEP_DATA, come);
 #pragma unroll
       for (uint32_t k = 0; k < FLIGHT * COUNT; ++k) {
         const uint32_t f = k % FLIGHT, rank = base + k / FLIGHT;
         if (!has_rank<N>(c, rank)) break;
         const Tensor<WORK> output{a.output + a.receive_at[rank], bytes};
-        output.store8(i + f * stride, rank == c.rank ? own[f] : payload_of(come[f][k / FLIGHT]));
+        output.store8(i + f * given.stride, rank == c.rank ? own[f] : payload_of(come[f][k / FLIGHT]));
       }
     }
   });
