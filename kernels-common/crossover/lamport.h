@@ -45,25 +45,19 @@ PLATFORM_DEVICE uint32_t unmarked(uint32_t word) {
 }
 
 template <class T>
-PLATFORM_DEVICE Pack unmarked_pack(Pack p) {
+struct Unmarked {
+  PLATFORM_DEVICE_MEMBER static Pack of(Pack p) {
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) p.w[i] = unmarked<T>(p.w[i]);
-  return p;
-}
+    for (uint32_t i = 0; i < 4; ++i) p.w[i] = unmarked<T>(p.w[i]);
+    return p;
+  }
+};
+template <class T, Work WORK>
+using GivenUnmarked = Given<Pack, WORK, Unmarked<T>>;
 
 PLATFORM_DEVICE bool is_marked(const Pack& p) {
   // Without a branch between.
   return (p.w[0] == LAMPORT_EMPTY) | (p.w[1] == LAMPORT_EMPTY) | (p.w[2] == LAMPORT_EMPTY) | (p.w[3] == LAMPORT_EMPTY);
-}
-
-// What is given, as it travels.
-template <class T, uint32_t MOST, Work WORK, class Body>
-PLATFORM_DEVICE void each_unmarked(const Given<Pack, WORK>& given, Body body) {
-  given.template each<MOST>([&](uint32_t i, auto& own, auto flight) {
-#pragma unroll
-    for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) own[f] = unmarked_pack<T>(own[f]);
-    body(i, own, flight);
-  });
 }
 
 // To every peer.
@@ -76,9 +70,10 @@ PLATFORM_DEVICE void send_lamport(const Common& c, const Places<N>& p, const Tur
   }
 }
 
-template <class T, uint32_t N, Work WORK>
-PLATFORM_DEVICE void send_given(const Common& c, const Places<N>& p, const Turn& t, const Given<Pack, WORK>& given) {
-  each_unmarked<T, Group<N>::FLIGHT>(given, [&](uint32_t i, const auto& own, auto flight) {
+template <uint32_t N, class T, Work WORK>
+PLATFORM_DEVICE void send_given(const Common& c, const Places<N>& p, const Turn& t, GivenUnmarked<T, WORK>& given) {
+  given.form_first();
+  given.template each<Group<N>::FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
 #pragma unroll
     for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) send_lamport<N>(c, p, t, i + f * given.stride, own[f]);
   });

@@ -70,7 +70,8 @@ PLATFORM_DEVICE void reduce_packs(const Common& c, From from, uint64_t i, uint64
                                   Pack (&results)[FLIGHT]) {
   constexpr uint32_t COUNT = Group<N>::SIZE;
   Accumulator<T, Op, 4> sums[FLIGHT];
-#pragma unroll
+  // Unrolled, more than eight ranks would not fit into registers.
+#pragma unroll 1
   for (uint32_t base = 0; base < N; base += COUNT) {
     if (!has_rank<N>(c, base)) break;
     Pack packs[FLIGHT][COUNT];

@@ -106,9 +106,17 @@ struct Tensor {
   }
 };
 
-// What a rank gives to everybody, in units of 8 or 16 bytes, each read twice: when it is sent and when it is reduced. The first of
-// each thread is loaded at once, on its way while the state is.
-template <class Unit, Work WORK>
+// Units that travel as they are.
+struct AsIs {
+  template <class Unit>
+  PLATFORM_DEVICE_MEMBER static Unit of(const Unit& unit) {
+    return unit;
+  }
+};
+
+// What a rank gives to everybody, in units of 8 or 16 bytes as FORM sends them, each read twice: when it is sent and when it is
+// reduced. The first of each thread is loaded at once, on its way while the state is.
+template <class Unit, Work WORK, class FORM = AsIs>
 struct Given {
   Tensor<WORK> tensor;
   uint32_t end, first, stride;
@@ -116,10 +124,15 @@ struct Given {
 
   PLATFORM_DEVICE_MEMBER explicit Given(const Tensor<WORK>& t)
       : tensor(t), end(uint32_t(units(t.bytes, sizeof(Unit)))), first(first_unit()), stride(unit_stride()), mine() {
-    if (first < end) load(first, mine);
+    if (first < end) mine = load(first);
   }
-  PLATFORM_DEVICE_MEMBER void load(uint32_t i, uint64_t& unit) const { unit = tensor.load8(i); }
-  PLATFORM_DEVICE_MEMBER void load(uint32_t i, Pack& unit) const { unit = tensor.load16(i); }
+  PLATFORM_DEVICE_MEMBER Unit load(uint32_t i) const {
+    if constexpr (sizeof(Unit) == 8) return tensor.load8(i);
+    else return tensor.load16(i);
+  }
+
+  // To be called once the state has come: to look at a value is to wait for it.
+  PLATFORM_DEVICE_MEMBER void form_first() { mine = FORM::of(mine); }
 
   // `body(i, own)` for the thread's units `i`, `i + stride`, ..., as many as `own` has, MOST at a time.
   template <uint32_t MOST, class Body>
@@ -128,8 +141,7 @@ struct Given {
       Unit own[decltype(flight)::SIZE];
 #pragma unroll
       for (uint32_t f = 0; f < decltype(flight)::SIZE; ++f) {
-        if (f == 0 && i == first) own[f] = mine;
-        else load(i + f * stride, own[f]);
+        own[f] = f == 0 && i == first ? mine : FORM::of(load(i + f * stride));
       }
       body(i, own, flight);
     });

@@ -22,4 +22,6 @@ template <uint32_t N>
 struct Group {
   static constexpr uint32_t SIZE = N < 8 ? N : 8;
   static constexpr uint32_t FLIGHT = N == ANY ? 1 : N == 2 ? 4 : 2;
+  // Where all are held until each is stored.
+  static constexpr uint32_t HELD_FLIGHT = N == 8 ? 1 : FLIGHT;
 };

@@ -33,15 +33,15 @@ PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
   const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const Given<Pack, WORK> given(input);
+  GivenUnmarked<T, WORK> given(input);
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;
-  send_given<T, N>(c, p, t, given);
+  send_given<N, T>(c, p, t, given);
   advance_lamport(c, e, t, given.end);
   clear_before<N>(c, p, t, given.first, given.stride);
   Wait wait;
-  each_unmarked<T, Group<N>::FLIGHT>(given, [&](uint32_t i, const auto& own, auto flight) {
+  given.template each<Group<N>::FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
     constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
     Pack results[FLIGHT];
     reduce_packs<T, Op, N>(wait, c, e, p, t, i, given.stride, own, results);

@@ -25,7 +25,7 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
   advance_push(c, e);
   scrub<N>(c, p, e.flag, e.slot);
   Wait wait;
-  given.template each<Group<N>::FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
+  given.template each<Group<N>::HELD_FLIGHT>([&](uint32_t i, const auto& own, auto flight) {
     constexpr uint32_t FLIGHT = decltype(flight)::SIZE;
 #pragma unroll
     for (uint32_t base = 0; base < N; base += COUNT) {
