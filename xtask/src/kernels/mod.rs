@@ -103,19 +103,20 @@ pub(crate) fn refresh(root: &Path, names: &[String]) -> Result<Vec<&'static str>
     Ok(arches.iter().map(|arch| arch.name).collect())
 }
 
-/// Builds what tests want: one architecture a vendor, to keep the time small. Where a compiler
+/// Builds all kernels, to look at what each takes, and the host's for tests to run. Where a compiler
 /// cannot be had, says which tests skip.
 ///
 /// # Errors
 ///
 /// A compiler refuses a kernel, or [`check`](Kernels::Check) does.
 pub(crate) fn for_tests(root: &Path) -> Result<()> {
-    for (platform, name) in
-        [(Platform::Cuda, "sm90"), (Platform::Hip, "gfx942"), (Platform::Host, "host")]
-    {
+    for platform in [Platform::Cuda, Platform::Hip, Platform::Host] {
+        let arches: Vec<_> = Arch::of(platform).collect();
         match Toolchain::have(root, platform) {
-            Ok(toolchain) => build::run(root, &toolchain, &[Arch::parse(platform, name)?])?,
-            Err(why) => crate::say(&format!("the tests of {name} kernels skip: {why:#}")),
+            Ok(toolchain) => build::run(root, &toolchain, &arches)?,
+            Err(why) => {
+                crate::say(&format!("the tests of {} kernels skip: {why:#}", platform.name()));
+            }
         }
     }
     check::run(root)
