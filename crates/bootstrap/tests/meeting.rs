@@ -265,6 +265,32 @@ fn a_port_in_use_is_the_cause_on_every_rank() {
     }
 }
 
+/// Whoever listens may only be slow: what was heard before is told, and nobody is called a stranger for an
+/// answer that was not due yet. One that has been silent for long is.
+#[test]
+fn an_answer_that_was_not_due_is_no_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    for (deadline, want) in [
+        (SHORT / 4, "still waiting for rank 0 at"),
+        (SHORT + SHORT / 4, "is not rank 0: it took the connection and never answered"),
+    ] {
+        for place in [place(Kind::Tcp, dir.path()), place(Kind::Unix, dir.path())] {
+            let _silent: Box<dyn std::any::Any> = match &place {
+                Place::Tcp { port, .. } => {
+                    Box::new(TcpListener::bind(("127.0.0.1", *port)).unwrap())
+                }
+                Place::Unix(path) => {
+                    let _ = std::fs::remove_file(path);
+                    Box::new(std::os::unix::net::UnixListener::bind(path).unwrap())
+                }
+                _ => unreachable!("not used here"),
+            };
+            let said = errors(meet(vec![(launch(1, 2, &place), options(deadline))]));
+            assert!(said[0].contains(want), "{}", said[0]);
+        }
+    }
+}
+
 /// With a file, every rank reads rank 0's own words.
 #[test]
 fn a_published_failure_is_everyones() {

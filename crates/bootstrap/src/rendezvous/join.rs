@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousError> {
-    let mut last = "nobody has listened there yet".to_owned();
+    let mut last = "nobody has answered there yet".to_owned();
     loop {
         let found = find(target, &mut me)?;
         if let Err(why) = &found {
@@ -41,6 +41,8 @@ pub(super) fn meet(target: &Target, mut me: Party) -> Result<Met, RendezvousErro
                 Ok(conn) => match greet(conn, &door, &me, sure)? {
                     Greeting::Met(met) => return Ok(*met),
                     Greeting::Again(why) => last = why,
+                    // What was heard before says more.
+                    Greeting::NotYet => {}
                 },
                 Err(why) => last = why,
             }
@@ -69,6 +71,7 @@ pub(super) fn probe(mut conn: Conn, place: &str, me: &Party) -> Result<(), Rende
                 sleep(PAUSE);
                 return Ok(());
             }
+            Ok(None) => return Err(in_use(place, "something that has not answered")),
             Ok(_) => return Err(in_use(place, "something that does not answer as a rank does")),
             Err(e) => return Err(in_use(place, &format!("something that is no rank: {e}"))),
         }
@@ -98,6 +101,8 @@ enum Greeting {
     Met(Box<Met>),
     /// Not rank 0, or not yet.
     Again(String),
+    /// The deadline passed before an answer was due, so that nothing is known of who listens.
+    NotYet,
 }
 
 /// The doors to knock at now, or why there is none yet.
@@ -187,7 +192,8 @@ fn greet(mut conn: Conn, door: &Door, me: &Party, sure: bool) -> Result<Greeting
         }
     };
     let answer = me.until + grace(me.deadline);
-    let silence = if sure { me.until } else { me.until.min(Instant::now() + SILENCE) };
+    let due = Instant::now() + SILENCE;
+    let silence = if sure { me.until } else { me.until.min(due) };
     let mut noted = None;
     let mut asked = false;
     loop {
@@ -219,6 +225,7 @@ fn greet(mut conn: Conn, door: &Door, me: &Party, sure: bool) -> Result<Greeting
         }
         let now = Instant::now();
         let next = match &noted {
+            None if now >= silence && now < due => return Ok(Greeting::NotYet),
             None if now >= silence => return foreign("it took the connection and never answered"),
             None => silence,
             Some(_) if now >= answer => {
