@@ -36,6 +36,8 @@ pub struct Progress {
     pub step: u32,
     /// Where the rank is in its group's life.
     pub phase: Phase,
+    /// Since when, nanoseconds since 1970: of an end (failed, closed, dropped) exactly. 0 if it is not known.
+    pub entered: u64,
     /// What its device is waiting for, if it has been for long.
     pub device: Option<DeviceWait>,
     /// The error that ended the group on this rank.

@@ -71,6 +71,8 @@ pub(crate) struct ProgressLine {
     pub(crate) phase: AtomicU64,
     /// The site that the engine named for the calls to come; 0 for none.
     pub(crate) named_site: AtomicU64,
+    /// When the phase began, nanoseconds since 1970. Of phases that records tell of, when the one before did.
+    pub(crate) entered: AtomicU64,
 }
 
 /// Signs of life, and two moments on three clocks, by which records' ticks are told as times.

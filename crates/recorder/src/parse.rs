@@ -118,6 +118,7 @@ impl Bytes<'_> {
             chain: line(offset_of!(ProgressLine, chain)),
             step: line(offset_of!(ProgressLine, step)) as u32,
             phase: phase(line(offset_of!(ProgressLine, phase))),
+            entered: line(offset_of!(ProgressLine, entered)),
             device: self.device(first, last),
             end: self.text(offset_of!(Memory, end), offset_of!(EndText, text), END_BYTES),
             born: first.unix,

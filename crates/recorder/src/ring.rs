@@ -190,7 +190,9 @@ impl Ring {
     /// Where the rank is in its group's life from now on.
     #[inline]
     pub fn enter(&self, phase: Phase) {
-        self.memory().progress.phase.store(phase as u64, Release);
+        let progress = &self.memory().progress;
+        progress.entered.store(clock::unix(), Relaxed);
+        progress.phase.store(phase as u64, Release);
     }
 
     /// What the device waits for, seen now; `since` is in nanoseconds since 1970.

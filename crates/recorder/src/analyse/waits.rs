@@ -3,7 +3,7 @@
 use crossover_core::bootstrap::ranks_in_words;
 
 use crate::diagnosis::{Class, Verdict};
-use crate::image::{Image, Phase};
+use crate::image::{Image, Phase, Progress};
 
 use super::finding::{at, finding};
 use super::group::{Group, failed, front, issued, last, next_meeting, outstanding};
@@ -19,7 +19,9 @@ pub(super) fn verdict(group: &Group<'_>) -> Option<Verdict> {
     let front = group.images.values().map(|image| front(image)).max().unwrap_or(0);
     let behind = |image: &&Image| issued(image) < front;
     let lost = |image: &&Image| life::class(group, image).is_some() || has_left(image);
-    let leavers = ranks_where(group, |image| has_left(image) && behind(&image));
+    let is_leaver =
+        |image: &Image| has_left(image) && (behind(&image) || dropped_first(group, image));
+    let leavers = ranks_where(group, is_leaver);
     if !leavers.is_empty() {
         return left(group, leavers);
     }
@@ -64,6 +66,18 @@ pub(super) fn has_left(image: &Image) -> bool {
     matches!(image.progress.phase, Phase::Closed | Phase::Dropped)
 }
 
+/// It dropped the group while others went on, and that ended it for them, whether or not they have come to another call.
+fn dropped_first(group: &Group<'_>, image: &Image) -> bool {
+    let Progress { phase: Phase::Dropped, entered: dropped @ 1.., .. } = image.progress else {
+        return false;
+    };
+    let node = |image: &Image| group.node(image.about.rank);
+    let mut others = group.images.values().filter(|other| failed(other)).peekable();
+    // Clocks of one node alone agree.
+    others.peek().is_some()
+        && others.all(|other| node(other) == node(image) && other.progress.entered > dropped)
+}
+
 /// Ranks left without a record of it, and others have come further. After an error on them, or
 /// beside a lost process, that is no cause.
 fn left(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
@@ -73,7 +87,9 @@ fn left(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
     }
     let lowest = ranks.iter().map(|rank| issued(group.images[rank])).min()?;
     let waiting = ranks_where(group, |image| issued(image) > lowest && !has_left(image));
-    let mut verdict = missed(group, Class::Left, ranks, lowest)?;
+    let Some(mut verdict) = missed(group, Class::Left, ranks.clone(), lowest) else {
+        return left_between(group, ranks);
+    };
     let how = match group.images[&verdict.ranks[0]].progress.phase {
         Phase::Dropped => "dropped the group without a goodbye",
         _ => "closed the group",
@@ -85,6 +101,24 @@ fn left(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
         ranks_in_words(&waiting),
         words::verb(&waiting, "is", "are"),
         verdict.expected.as_deref().unwrap_or("a later call"),
+    );
+    verdict.advice = advice::left(group, &verdict.ranks);
+    Some(verdict)
+}
+
+/// Nobody has come further than those that dropped the group, and the others found it ended.
+fn left_between(group: &Group<'_>, ranks: Vec<u32>) -> Option<Verdict> {
+    let ended = ranks_where(group, failed);
+    let mut verdict = finding(group, Class::Left, ranks);
+    let record = last(group.images.get(verdict.ranks.first()?)?)?;
+    verdict = at(verdict, record);
+    verdict.sentence = format!(
+        "in group `{}` {} dropped the group without a goodbye after {}, {}, and it ended for {}",
+        group.tag,
+        ranks_in_words(&verdict.ranks),
+        words::place(record),
+        words::record(record),
+        ranks_in_words(&ended),
     );
     verdict.advice = advice::left(group, &verdict.ranks);
     Some(verdict)

@@ -130,6 +130,37 @@ fn a_dropped_group_is_left_where_others_still_call() {
     assert_eq!(group.diagnosis().verdicts, [], "nobody waits for it");
 }
 
+/// Peers look between their calls whether the group has ended: nobody has come further then than who dropped it.
+#[test]
+fn who_drops_the_group_first_left_it() {
+    let drop_at = |at: u64| {
+        let mut group = Group::new("tp", 7, 3);
+        group.steps(0..2);
+        let dropped = group.progress(1);
+        (dropped.phase, dropped.entered) = (Phase::Dropped, at);
+        for rank in [0, 2] {
+            let failed = group.progress(rank);
+            (failed.phase, failed.entered) = (Phase::Failed, 5_000);
+            failed.end = Some("rank 1 aborted the group: it was told to".to_owned());
+        }
+        group
+    };
+    let verdict = drop_at(4_000).verdict();
+    assert_eq!((verdict.class, &*verdict.ranks), (Class::Left, &[1][..]));
+    let wanted = "rank 1 dropped the group without a goodbye after call 14 (step 1), all_gather";
+    assert!(verdict.sentence.contains(wanted), "{}", verdict.sentence);
+    // Who drops it once it has ended for others did not end it; nor does one that does not say when.
+    for late in [6_000, 0] {
+        assert_eq!(drop_at(late).verdict().class, Class::Ended);
+    }
+    // Clocks of two nodes do not agree.
+    let mut group = drop_at(4_000);
+    for rank in &mut group.ranks {
+        rank.image.about.nodes[1] = "elsewhere".to_owned();
+    }
+    assert_eq!(group.verdict().class, Class::Ended);
+}
+
 #[test]
 fn an_error_that_nothing_explains_is_quoted() {
     let mut group = Group::new("tp", 7, 3);
