@@ -115,7 +115,7 @@ struct AsIs {
 };
 
 // What a rank gives to everybody, in units of 8 or 16 bytes as FORM sends them, each read twice: when it is sent and when it is
-// reduced. The first of each thread is loaded at once, on its way while the state is.
+// reduced. Made before the kernel ahead has ended, as all that does not look at its results.
 template <class Unit, Work WORK, class FORM = AsIs>
 struct Given {
   Tensor<WORK> tensor;
@@ -123,16 +123,18 @@ struct Given {
   Unit mine;
 
   PLATFORM_DEVICE_MEMBER explicit Given(const Tensor<WORK>& t)
-      : tensor(t), end(uint32_t(units(t.bytes, sizeof(Unit)))), first(first_unit()), stride(unit_stride()), mine() {
+      : tensor(t), end(uint32_t(units(t.bytes, sizeof(Unit)))), first(first_unit()), stride(unit_stride()), mine() {}
+
+  PLATFORM_DEVICE_MEMBER void load_first() {
     if (first < end) mine = load(first);
   }
+  // To be called once the state has come, which was on its way together with the value: to look at that is to wait for it.
+  PLATFORM_DEVICE_MEMBER void form_first() { mine = FORM::of(mine); }
+
   PLATFORM_DEVICE_MEMBER Unit load(uint32_t i) const {
     if constexpr (sizeof(Unit) == 8) return tensor.load8(i);
     else return tensor.load16(i);
   }
-
-  // To be called once the state has come: to look at a value is to wait for it.
-  PLATFORM_DEVICE_MEMBER void form_first() { mine = FORM::of(mine); }
 
   // `body(i, own)` for the thread's units `i`, `i + stride`, ..., as many as `own` has, MOST at a time.
   template <uint32_t MOST, class Body>

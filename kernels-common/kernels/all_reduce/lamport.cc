@@ -31,9 +31,10 @@ PLATFORM_DEVICE void lamport(const AllReduceArgs& a) {
   const Common& c = a.common;
   const Places<N> p(c, a.region, a.place);
   const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
+  GivenUnmarked<T, WORK> given(input);
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  GivenUnmarked<T, WORK> given(input);
+  given.load_first();
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;

@@ -10,9 +10,10 @@ PLATFORM_DEVICE void one_shot_push(const AllReduceArgs& a) {
   const Common& c = a.common;
   const Places<N> p = line_places<N>(c, a.region, a.place);
   const Tensor<WORK> input{a.input, a.bytes}, output{a.output, a.bytes};
+  Given<uint64_t, WORK> given(input);
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const Given<uint64_t, WORK> given(input);
+  given.load_first();
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   push_given<N>(c, e, p, given);

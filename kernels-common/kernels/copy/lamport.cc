@@ -14,9 +14,10 @@ PLATFORM_DEVICE void gather_lamport(const PartsArgs& a) {
   const uint64_t bytes = a.send_bytes[c.rank];
   const Places<N> p(c, a.region, a.place);
   const Tensor<WORK> input{a.input + a.send_at[c.rank], bytes};
+  GivenUnmarked<T, WORK> given(input);
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  GivenUnmarked<T, WORK> given(input);
+  given.load_first();
   const Epoch e = read_epoch(c);
   const Turn t = read_turn(c);
   if (e.poisoned) return;

@@ -16,9 +16,10 @@ PLATFORM_DEVICE void gather_push(const PartsArgs& a) {
   const uint64_t bytes = a.send_bytes[c.rank];
   const Places<N> p = line_places<N>(c, a.region, a.place);
   const Tensor<WORK> input{a.input + a.send_at[c.rank], bytes};
+  Given<uint64_t, WORK> given(input);
   wait_for_previous_kernel();
   if (c.early) let_next_kernel_start();
-  const Given<uint64_t, WORK> given(input);
+  given.load_first();
   const Epoch e = read_epoch(c);
   if (e.poisoned) return;
   push_given<N>(c, e, p, given);
