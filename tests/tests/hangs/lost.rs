@@ -136,16 +136,16 @@ fn frozen_with_its_watchdog() {
 
 #[test]
 fn a_rank_leaves() {
-    // On a device peers learn of it before they have come to the goodbye.
-    let cases = [
-        (engines(3, "rank=1,step=5,at=state,leave"), "all_reduce"),
-        (on_host(3, "rank=1,at=close,leave"), "a goodbye"),
+    // On a device peers learn of it before they have come to the goodbye; some then are between two calls.
+    let cases: [(Plan, &[&str]); 2] = [
+        (engines(3, "rank=1,step=5,at=state,leave"), &["all_reduce", "and it ended for "]),
+        (on_host(3, "rank=1,at=close,leave"), &["a goodbye"]),
     ];
-    together(&cases, |(plan, what)| {
+    together(&cases, |(plan, told)| {
         let ended = plan.run();
         let verdict = ended.codes(4, &[1]).verdict("left", &[1]);
         let sentence = verdict["sentence"].as_str().unwrap_or_default();
-        assert!(sentence.contains(what), "{verdict:#}");
+        assert!(told.iter().any(|told| sentence.contains(told)), "{verdict:#}");
         assert_eq!(ended.ends[1].code, Some(0), "{ended:#?}");
     });
 }
