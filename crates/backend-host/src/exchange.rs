@@ -36,8 +36,8 @@ pub(crate) struct Exchange<'a> {
 pub(crate) struct Given(Step, Slots);
 
 impl<'a> Exchange<'a> {
-    /// A call, and the session's team. With `room` for a step, its data go round the ring, if they
-    /// find place there.
+    /// A call, and the session's team. A step carries `window` bytes at most. With `room` for one, its
+    /// data go round the ring, if they find place there.
     // Inlined, so that it is made where it stays: copying what was just written costs more than a
     // tiny call's data.
     #[inline(always)]
@@ -45,11 +45,12 @@ impl<'a> Exchange<'a> {
         session: &'a mut HostSession,
         header: &'a Header,
         room: Option<usize>,
+        window: usize,
     ) -> (Self, &'a mut Team) {
         let HostSession { segment, liveness, steps, ring, habits, team, .. } = session;
-        let chunk = segment.layout().chunk;
-        let room = room.map(|room| room.min(chunk)).filter(|room| ring.takes(*room));
-        let (ring, room) = (room.map(|_| ring), room.unwrap_or(chunk));
+        let most = segment.layout().chunk.min(window);
+        let room = room.map(|room| room.min(most)).filter(|room| ring.takes(*room));
+        let (ring, room) = (room.map(|_| ring), room.unwrap_or(most));
         let tag = header.tag();
         let exchange =
             Exchange { segment, liveness, steps, habits, header, tag, ring, room, met: 0 };

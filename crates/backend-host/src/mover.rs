@@ -23,6 +23,8 @@ pub(crate) struct Ways {
     pub(crate) past_if_far: bool,
     /// What a rank gives and keeps is read once for both.
     twice: bool,
+    /// Most bytes that one step carries, a multiple of 64.
+    pub(crate) window: usize,
     /// The least bytes that are worth a thread.
     split: usize,
 }
@@ -31,7 +33,7 @@ impl Ways {
     /// From the values of [`PARAMS`].
     #[inline(always)]
     pub(crate) fn of(params: &[u64], world: u32, far: bool, call: &CallSig<'_>) -> Self {
-        let &[stream, split, ring, twice, past] = params else {
+        let &[stream, split, ring, twice, past, window] = params else {
             unreachable!("a session receives a value for each param")
         };
         let results = match call.op {
@@ -39,7 +41,7 @@ impl Ways {
             Op::ReduceScatter => call.bytes() / u64::from(world),
             _ => call.bytes(),
         };
-        let split = usize::try_from(split).unwrap_or(usize::MAX);
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let bytes = call.bytes();
         let past_if_far = bytes >= past;
         let past = far && past_if_far;
@@ -49,7 +51,8 @@ impl Ways {
             past,
             past_if_far,
             twice: bytes >= twice && !past,
-            split,
+            window: size(window) / 64 * 64,
+            split: size(split),
         }
     }
 }
@@ -72,6 +75,13 @@ pub(crate) const PARAMS: &[Param] = &[
     // From how many bytes of input on what ranks give is written past the caches, and not round the ring,
     // where ranks are far from one another: memory is nearer to a peer then than this rank's caches.
     Param { name: "past", values: Values::Bytes { min: 0, max: NO_LIMIT }, default: NO_LIMIT },
+    // The most bytes that a step carries, if that is less than a slot: peers read a window while the next
+    // is written.
+    Param {
+        name: "window",
+        values: Values::Bytes { min: 4096, max: NO_LIMIT }, // size: a small call takes one step
+        default: NO_LIMIT,
+    },
 ];
 
 const NO_LIMIT: u64 = u64::MAX;

@@ -68,7 +68,7 @@ impl Session for HostSession {
     fn close(&mut self, seq: u64) -> Result<(), EnqueueError> {
         let met = self.check(seq).and_then(|()| {
             let header = Header::of_close(seq);
-            let (mut exchange, _) = Exchange::new(self, &header, None);
+            let (mut exchange, _) = Exchange::new(self, &header, None, usize::MAX);
             exchange.meet(|_| ()).map(|_| ())
         });
         let met = met.map_err(|e| self.settle(e));
@@ -102,7 +102,7 @@ impl HostSession {
         }
         let around = ways.circles && matches!(call.split, Split::Even);
         let room = around.then(|| collective::room(algorithm, call, world));
-        let (mut exchange, team) = Exchange::new(self, header, room);
+        let (mut exchange, team) = Exchange::new(self, header, room, ways.window);
         let mut mover = Mover::new(team, &ways, call, buffers);
         // SAFETY: the caller's promise about the buffers is passed on as it is.
         unsafe { collective::run(algorithm, call, buffers, &mut exchange, &mut mover) }

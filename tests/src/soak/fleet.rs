@@ -109,7 +109,7 @@ impl Fleet {
     fn plan(&self, group: usize) -> Plan {
         let mut plan = Plan::forcing(self.groups[group].1);
         if group + 1 == self.groups.len() {
-            let params = [("stream", 0), ("split", 64), ("past", 0)];
+            let params = [("stream", 0), ("split", 64), ("past", 0), ("window", 4160)];
             let params = params.map(|(name, bytes)| (name, ParamValue::Bytes(bytes)));
             plan.policy = with_params(&plan.policy, &params);
             plan = plan.set("host.threads", "2").set("host.distance", "far");

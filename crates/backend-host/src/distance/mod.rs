@@ -65,7 +65,7 @@ impl Distance {
         let (segment, rank) = (session.segment.clone(), session.habits.rank);
         // What is left there of the last timing would be taken for an answer, or for the end of this one.
         segment.ball(rank).store(0, Release);
-        let (mut exchange, _) = Exchange::new(session, header, None);
+        let (mut exchange, _) = Exchange::new(session, header, None, usize::MAX);
         exchange.meet(|_| ())?;
         let found = Found::of(are_far(&segment, rank, AGAIN));
         // SAFETY: a slot has room for a byte, and its owner alone writes it now.

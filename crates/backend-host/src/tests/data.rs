@@ -124,8 +124,11 @@ pub(crate) fn run(
     Ok(unsafe { std::slice::from_raw_parts(buffers.output, result) }.to_vec())
 }
 
+/// A window that some calls have.
+pub(crate) const WINDOW: usize = 4160;
+
 /// Values of the params, none of which may show: other ones for each call.
-pub(crate) fn ways(seq: u64) -> [u64; 5] {
+pub(crate) fn ways(seq: u64) -> [u64; 6] {
     let turn = |values: &[u64], every: u64| values[(seq / every) as usize % values.len()];
     [
         turn(&[u64::MAX, 0, 2048], 1),
@@ -133,6 +136,7 @@ pub(crate) fn ways(seq: u64) -> [u64; 5] {
         turn(&[1 << 20, 0, 3000], 2),
         turn(&[u64::MAX, 0], 5),
         turn(&[u64::MAX, 0, 3000], 7),
+        turn(&[u64::MAX, WINDOW as u64], 13),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossover_core::call::{Dtype, Op, ReduceOp};
 
-use super::data::{call, expected, input_bytes, random, run};
+use super::data::{WINDOW, call, expected, input_bytes, random, run};
 use super::{group, settings};
 use crate::collective::room;
 use crate::eligibility::TWO_SHOT;
@@ -64,18 +64,19 @@ fn a_middling_call_goes_round_the_ring_in_as_few_steps_as_its_algorithm_has() {
         let steps = if (op, algorithm) == (Op::AllReduce, TWO_SHOT) { 2 } else { 1 };
         let room = room(algorithm, &call, 3);
         group(3, &long, |rank, mut session| {
+            let bytes = call.bytes() as usize;
             // Calls whose `ring` takes this one, does not, and does while it goes past the caches.
-            for (seq, goes) in [(6, true), (8, false), (12, false)] {
+            for (seq, goes) in [(6, steps * room), (8, 0), (12, 0)]
+                .into_iter()
+                // And one of several windows, which are as many rooms where a step carries the call's own bytes.
+                .chain((op == Op::Broadcast).then(|| (24, bytes.next_multiple_of(WINDOW))))
+            {
                 let before = session.ring.at();
                 let made = (algorithm, seq, &call);
                 let got = run(&mut session, made, (rank, &inputs), (0, false)).unwrap();
                 assert_eq!(got, expected(&call, &inputs, rank), "{op}");
                 let went = session.ring.at() - before;
-                assert_eq!(
-                    went,
-                    if goes { steps * room } else { 0 },
-                    "{op}, algorithm {algorithm}"
-                );
+                assert_eq!(went, goes, "{op}, algorithm {algorithm}, call {seq}");
             }
         });
     }

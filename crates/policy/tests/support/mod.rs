@@ -30,7 +30,8 @@ const fn algorithm(name: &'static str, eligibility: Eligibility) -> Algorithm {
 const BLOCKS: Param =
     Param { name: "blocks", values: Values::Count { min: 1, max: 1024 }, default: 64 };
 /// As the shipped policy for the host sets them.
-const WAYS: &[Param] = &[bytes("stream"), bytes("ring"), bytes("twice"), bytes("past")];
+const WAYS: &[Param] =
+    &[bytes("stream"), bytes("ring"), bytes("twice"), bytes("past"), bytes("window")];
 const fn bytes(name: &'static str) -> Param {
     Param { name, values: Values::Bytes { min: 0, max: u64::MAX }, default: u64::MAX }
 }
