@@ -46,14 +46,14 @@ impl Channel {
         &self,
         step: &str,
         mine: Result<Parcel, Failure>,
-        is_over: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> Option<String>,
     ) -> Result<Vec<Parcel>, BootstrapError> {
         let until = Instant::now() + self.deadline;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(broken) = &state.broken {
             return Err(broken.clone().into());
         }
-        let call = Call { seq: state.next, step, deadline: self.deadline, until, is_over };
+        let call = Call { seq: state.next, step, deadline: self.deadline, until, ended };
         state.next += 1;
         let all = match mine {
             Ok(mine) => state.link.exchange(&call, mine),
@@ -101,17 +101,17 @@ impl Bootstrap for Channel {
     }
 
     fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        self.all_gather_unless(step, mine, &|| false)
+        self.all_gather_unless(step, mine, &|| None)
     }
 
     fn all_gather_unless(
         &self,
         step: &str,
         mine: &[u8],
-        is_over: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> Option<String>,
     ) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let mine = Parcel { body: mine.to_vec(), descriptors: Vec::new() };
-        let all = self.exchange(step, Ok(mine), is_over)?;
+        let all = self.exchange(step, Ok(mine), ended)?;
         Ok(all.into_iter().map(|parcel| parcel.body).collect())
     }
 
@@ -125,7 +125,7 @@ impl Bootstrap for Channel {
         }
         let own = self.duplicate(step, mine);
         let mine = own.map(|descriptors| Parcel { body: Vec::new(), descriptors });
-        let all = self.exchange(step, mine, &|| false)?;
+        let all = self.exchange(step, mine, &|| None)?;
         Ok(all.into_iter().map(|parcel| parcel.descriptors).collect())
     }
 

@@ -17,8 +17,10 @@ use crate::frame::{self, FrameError, MAX_DESCRIPTORS, MAX_PAYLOAD, Message};
 /// How long a rank that found a failure tries to tell the others.
 const TELL: Duration = Duration::from_millis(200);
 
-/// Why a rank leaves an exchange that is over.
-pub(crate) const OVER: &str = "its group has ended";
+/// Why a rank leaves an exchange of a group that has ended.
+pub(crate) fn over(why: &str) -> String {
+    format!("its group has ended: {why}")
+}
 
 /// How often a rank that waits asks whether that is over.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
@@ -37,7 +39,7 @@ pub(crate) struct Call<'a> {
     pub(crate) deadline: Duration,
     pub(crate) until: Instant,
     /// Is there nothing to exchange any more?
-    pub(crate) is_over: &'a dyn Fn() -> bool,
+    pub(crate) ended: &'a dyn Fn() -> Option<String>,
 }
 
 /// This rank's connections.
@@ -252,8 +254,8 @@ impl<'a> Looks<'a> {
     fn look(&mut self) -> Result<Instant, Failure> {
         let now = Instant::now();
         if now >= self.next {
-            if (self.call.is_over)() {
-                return Err(self.call.lost(self.rank, OVER));
+            if let Some(why) = (self.call.ended)() {
+                return Err(self.call.lost(self.rank, &over(&why)));
             }
             self.next = now + LOOK;
         }

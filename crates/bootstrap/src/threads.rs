@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossover_core::bootstrap::{Bootstrap, BootstrapError};
 
-use crate::exchange::{LOOK, OVER};
+use crate::exchange::{LOOK, over};
 
 /// Endpoints of one group whose ranks are threads, in rank order: for tests, and for engines that
 /// drive several devices from one process. Each exchange may take `deadline`.
@@ -79,17 +79,17 @@ impl Bootstrap for ThreadChannel {
     }
 
     fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        self.all_gather_unless(step, mine, &|| false)
+        self.all_gather_unless(step, mine, &|| None)
     }
 
     fn all_gather_unless(
         &self,
         step: &str,
         mine: &[u8],
-        is_over: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> Option<String>,
     ) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let mine = Parcel { body: mine.to_vec(), ..Parcel::default() };
-        let all = self.exchange(step, mine, is_over)?;
+        let all = self.exchange(step, mine, ended)?;
         Ok(all.iter().map(|parcel| parcel.body.clone()).collect())
     }
 
@@ -106,7 +106,7 @@ impl Bootstrap for ThreadChannel {
         };
         let descriptors: Result<_, _> = mine.iter().map(BorrowedFd::try_clone_to_owned).collect();
         let descriptors = descriptors.map_err(no_descriptors)?;
-        let all = self.exchange(step, Parcel { descriptors, ..Parcel::default() }, &|| false)?;
+        let all = self.exchange(step, Parcel { descriptors, ..Parcel::default() }, &|| None)?;
         let duplicate = |parcel: &Arc<Parcel>| {
             parcel.descriptors.iter().map(OwnedFd::try_clone).collect::<Result<Vec<_>, _>>()
         };
@@ -134,7 +134,7 @@ impl ThreadChannel {
         &self,
         step: &str,
         mine: Parcel,
-        is_over: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> Option<String>,
     ) -> Result<Vec<Arc<Parcel>>, BootstrapError> {
         let until = Instant::now() + self.shared.deadline;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,8 +163,8 @@ impl ThreadChannel {
             }
             if now >= look {
                 drop(meeting);
-                if is_over() {
-                    let (rank, step, how) = (self.rank, step.to_owned(), OVER.to_owned());
+                if let Some(why) = ended() {
+                    let (rank, step, how) = (self.rank, step.to_owned(), over(&why));
                     return Err(self.shared.fail(BootstrapError::Lost { rank, step, how }));
                 }
                 look = now + LOOK;

@@ -98,19 +98,24 @@ fn an_exchange_that_is_over_for_one_rank_is_left_by_all() {
         for told in [0, 2] {
             let start = Instant::now();
             let said = on_all(group(kind, 4, AMPLE), |boot| {
-                let is_over = || start.elapsed() > Duration::from_millis(100);
-                boot.all_gather_unless("first", b"x", &|| false).unwrap();
+                let ended = || {
+                    (start.elapsed() > Duration::from_millis(100))
+                        .then(|| "it was told to".to_owned())
+                };
+                boot.all_gather_unless("first", b"x", &|| None).unwrap();
                 match boot.rank() {
                     1 => {
                         // It lives, and does not come.
                         std::thread::sleep(Duration::from_millis(500));
                         None
                     }
-                    rank if rank == told => Some(boot.all_gather_unless("second", b"x", &is_over)),
-                    _ => Some(boot.all_gather_unless("second", b"x", &|| false)),
+                    rank if rank == told => Some(boot.all_gather_unless("second", b"x", &ended)),
+                    _ => Some(boot.all_gather_unless("second", b"x", &|| None)),
                 }
             });
-            let want = format!("rank {told} was lost at step `second`: its group has ended");
+            let want = format!(
+                "rank {told} was lost at step `second`: its group has ended: it was told to"
+            );
             assert_eq!(same_sentence(said), want, "{kind:?}");
             assert!(start.elapsed() < AMPLE / 2);
         }

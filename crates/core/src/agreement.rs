@@ -445,14 +445,14 @@ pub fn gather<T: Serialize + for<'d> Deserialize<'d>>(
 ///
 /// # Errors
 ///
-/// As for [`gather`], or it is over.
+/// As for [`gather`], or the group has ended.
 pub fn gather_unless<T: Serialize + for<'d> Deserialize<'d>>(
     boot: &dyn Bootstrap,
     step: &str,
     mine: &T,
-    is_over: &dyn Fn() -> bool,
+    ended: &dyn Fn() -> Option<String>,
 ) -> Result<Vec<T>, BootstrapError> {
-    gather_by(boot, step, mine, |bytes| boot.all_gather_unless(step, bytes, is_over))
+    gather_by(boot, step, mine, |bytes| boot.all_gather_unless(step, bytes, ended))
 }
 
 fn gather_by<T: Serialize + for<'d> Deserialize<'d>>(

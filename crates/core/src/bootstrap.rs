@@ -31,21 +31,21 @@ pub trait Bootstrap: Send + Sync {
     /// A peer is gone, is late, or is at another step.
     fn all_gather(&self, step: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, BootstrapError>;
 
-    /// [`Bootstrap::all_gather`], given up once `is_over` says that the ranks have no more to exchange,
-    /// as where their group has ended: it is asked from time to time, by a rank that waits. A channel
+    /// [`Bootstrap::all_gather`], given up once `ended` says why the ranks have no more to exchange,
+    /// which is that their group has ended: it is asked from time to time, by a rank that waits. A channel
     /// that cannot give up waits as ever.
     ///
     /// # Errors
     ///
-    /// As for [`Bootstrap::all_gather`]; and where it is over, on every rank, that a rank which was told so
-    /// was lost.
+    /// As for [`Bootstrap::all_gather`]; and where it has ended, on every rank, that a rank which was told so
+    /// was lost, and what it was told.
     fn all_gather_unless(
         &self,
         step: &str,
         mine: &[u8],
-        is_over: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> Option<String>,
     ) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let _ = is_over;
+        let _ = ended;
         self.all_gather(step, mine)
     }
 

@@ -243,8 +243,8 @@ fn compare(
     inner: &mut Inner,
 ) -> Result<(), CommitError> {
     let inner = RefCell::new(inner);
-    let is_over = || inner.borrow_mut().ended().is_some();
-    let all: Vec<Vote> = gather_unless(boot, "compare captured calls", mine, &is_over)?;
+    let ended = || inner.borrow_mut().ended().map(|error| error.to_string());
+    let all: Vec<Vote> = gather_unless(boot, "compare captured calls", mine, &ended)?;
     let mut agreed = Vec::with_capacity(all.len());
     for (rank, vote) in (0..).zip(all) {
         agreed.push(vote.map_err(|why| {

@@ -131,8 +131,8 @@ fn compare(
     inner: &mut Inner,
 ) -> Result<(), EnqueueError> {
     let (step, inner) = (format!("compare call {seq}"), RefCell::new(inner));
-    let is_over = || inner.borrow_mut().ended().is_some();
-    let all = gather_unless::<Said>(channel, &step, &mine, &is_over).map_err(|e| lost(e, seq))?;
+    let ended = || inner.borrow_mut().ended().map(|error| error.to_string());
+    let all = gather_unless::<Said>(channel, &step, &mine, &ended).map_err(|e| lost(e, seq))?;
     let unable: Vec<(usize, &String)> = (0..)
         .zip(&all)
         .filter_map(|(rank, said)| said.0.as_ref().err().map(|why| (rank, why)))
