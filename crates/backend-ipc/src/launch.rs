@@ -308,7 +308,7 @@ impl Enqueue<'_> {
     }
 
     fn place(&self) -> Place {
-        Place { is_shared: self.group.shared, world: self.group.world }
+        Place { ahead: self.group.ahead, world: self.group.world }
     }
 
     fn common(&self, early: bool) -> Common {
@@ -357,11 +357,21 @@ enum Way {
     Copy(Copying),
 }
 
+/// May the kernel behind be put on the device early?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// If a launch takes half of its limit at most.
+    IfHalf,
+    /// The limit leaves room for two launches of every rank.
+    Always,
+    /// It does not, and ranks share the device.
+    Never,
+}
+
 /// Where launches are made.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Do ranks share a device?
-    is_shared: bool,
+    ahead: Ahead,
     world: u32,
 }
 
@@ -369,8 +379,7 @@ struct Place {
 /// and whether the kernel behind may be put on the device early.
 ///
 /// What waits on a device must leave room for what it waits for, and that may be a late kernel of
-/// another rank there, or of another group whose calls overlap. Where ranks share a device a limit
-/// leaves room for two launches of each; elsewhere half of the limit does.
+/// another rank there, or of another group whose calls overlap.
 fn shape(knobs: &Knobs, work: u64, limit: u64, place: Place) -> (Shape, bool) {
     let threads = match knobs.threads {
         0 => usual_threads(work, limit, place),
@@ -382,7 +391,11 @@ fn shape(knobs: &Knobs, work: u64, limit: u64, place: Place) -> (Shape, bool) {
     // other ranks', which may lie where somebody's large one has to be.
     let in_one = MAX_THREADS as u64 / threads.next_multiple_of(64);
     // With more it does not even come early.
-    let programmatic = place.is_shared || blocks * 2 <= limit * in_one;
+    let programmatic = match place.ahead {
+        Ahead::IfHalf => blocks * 2 <= limit * in_one,
+        Ahead::Always => true,
+        Ahead::Never => false,
+    };
     let shape = Shape { blocks: blocks as u32, threads: threads as u32, programmatic };
     (shape, knobs.early && programmatic)
 }
@@ -415,23 +428,29 @@ pub(crate) fn vendor(step: &str, seq: u64, e: DeviceError) -> EnqueueError {
 mod tests {
     use super::*;
 
-    const ALONE: Place = Place { is_shared: false, world: 2 };
+    const ALONE: Place = Place { ahead: Ahead::IfHalf, world: 2 };
     const USUAL: Knobs = Knobs { blocks: 0, threads: 0, early: true, push: 0 };
 
     #[test]
     fn launches_keep_within_their_limit() {
         let limits = [1, 7, 16, 132, 264];
-        for (limit, is_shared) in limits.into_iter().flat_map(|l| [(l, true), (l, false)]) {
+        let places = [Ahead::IfHalf, Ahead::Always, Ahead::Never];
+        for (limit, ahead) in limits.into_iter().flat_map(|l| places.map(|ahead| (l, ahead))) {
             for work in [1, 128, 129, 2048, 8192, 100_000, u64::from(u32::MAX)] {
                 let (Shape { blocks, threads, programmatic }, early) =
-                    shape(&USUAL, work, limit, Place { is_shared, world: 4 });
+                    shape(&USUAL, work, limit, Place { ahead, world: 4 });
                 let (blocks, threads) = (u64::from(blocks), u64::from(threads));
                 assert!((128..=MAX_THREADS as u64).contains(&threads) && threads % 32 == 0);
                 assert!((1..=limit).contains(&blocks), "{work} in {limit}");
                 assert_eq!(programmatic, early, "{work} in {limit}");
                 // What comes early, or lets another, leaves room for others.
                 let room = limit * MAX_THREADS as u64;
-                assert_eq!(early, is_shared || blocks * threads * 2 <= room, "{work} in {limit}");
+                let leaves_room = match ahead {
+                    Ahead::IfHalf => blocks * threads * 2 <= room,
+                    Ahead::Always => true,
+                    Ahead::Never => false,
+                };
+                assert_eq!(early, leaves_room, "{work} in {limit}");
                 // Nobody has two units while there is room for another thread.
                 assert!(blocks * threads >= work || blocks * threads == room, "{work} in {limit}");
             }

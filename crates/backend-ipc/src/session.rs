@@ -13,7 +13,7 @@ use crossover_kernel_abi::{Common, code};
 
 use crate::board::{Board, Fingerprint};
 use crate::kernels::Kernels;
-use crate::launch::{self, Enqueue, vendor};
+use crate::launch::{self, Ahead, Enqueue, vendor};
 use crate::memory::{Own, Reached};
 use crate::rows::{self, Rows};
 
@@ -21,8 +21,8 @@ use crate::rows::{self, Rows};
 pub(crate) struct Group {
     pub(crate) rank: u32,
     pub(crate) world: u32,
-    /// Are several ranks on this device?
-    pub(crate) shared: bool,
+    /// May kernels come early?
+    pub(crate) ahead: Ahead,
     /// What every kernel is told.
     pub(crate) common: Common,
     pub(crate) kernels: Arc<Kernels>,

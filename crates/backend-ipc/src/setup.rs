@@ -16,6 +16,7 @@ use crossover_kernel_abi::{Arena, Common, MAX_WORLD, Room};
 
 use crate::board::Board;
 use crate::kernels::Kernels;
+use crate::launch::Ahead;
 use crate::memory::{Offer, Own, Reached};
 use crate::proof;
 use crate::rows::Rows;
@@ -44,7 +45,7 @@ impl Backend for Ipc {
             setup.exchange("count the blocks that its device holds", counted, |_, counted| {
                 counted
             })?;
-        let blocks = limits(counted.get(), facts.ranks_per_unit());
+        let limits = limits(counted.get(), facts.ranks_per_unit());
 
         let nonces = setup.exchange("draw a nonce", Local::new(()), |_, ()| Ok(draw()))?;
         let nonce = nonces.get()[0];
@@ -70,9 +71,8 @@ impl Backend for Ipc {
         let (told, own) = own.unzip();
         let offers = setup.exchange("tell where its arena is", told, |_, own| own.offer())?;
         let offers = offers.into_inner();
-        let shared = facts.ranks_per_unit() > 1;
         let session = setup.step("map its peers' arenas", own, move |here, made| {
-            reach(here, shared, &blocks, made, &offers)
+            reach(here, &limits, made, &offers)
         })?;
         let session = proof::prove(setup, session, asked, nonce)?;
         let capacity = setup.equal("agree on capacity", Local::new(u64::MAX))?;
@@ -111,23 +111,25 @@ fn count_blocks(opened: Opened) -> (Result<Counted, StepError>, Opened) {
     (resident.map(|resident| (multiprocessors, resident)), opened)
 }
 
-/// The most blocks of a launch of each kernel. Where ranks share a device: such that the blocks of two launches of every rank have
-/// a multiprocessor each, since the kernel behind comes early. Those of all ranks but one leave several free then: what that one has
-/// to run before it comes may fit nowhere else, since kernels that want another division of a multiprocessor's memory do not run
-/// beside one another.
-fn limits(counted: &[Counted], ranks_per_unit: u32) -> Vec<u64> {
+/// The most blocks of a launch of each kernel, and whether the kernel behind may come early. Where ranks share a device: such that the
+/// blocks of two launches of every rank have a multiprocessor each, since it does. Those of all ranks but one leave several free then:
+/// what that one has to run before it comes may fit nowhere else, since kernels that want another division of a multiprocessor's
+/// memory do not run beside one another. Where not even one block of each fits twice, no kernel comes early.
+fn limits(counted: &[Counted], ranks_per_unit: u32) -> (Vec<u64>, Ahead) {
     let multiprocessors = counted.iter().map(|(count, _)| *count).min().unwrap_or(1);
     let kernels = counted.iter().map(|(_, resident)| resident.len()).min().unwrap_or(0);
-    let of_kernel = |nth: usize| {
-        let resident = counted.iter().map(|(_, resident)| resident[nth]).min().unwrap_or(1);
-        let at_a_time = match ranks_per_unit {
-            0 | 1 => 1,
-            ranks => 2 * ranks,
-        };
-        let blocks = resident.min(multiprocessors) / at_a_time;
-        u64::from(blocks).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64)
+    let room = |nth: usize| {
+        let resident = counted.iter().map(|(_, resident)| resident[nth]);
+        resident.min().unwrap_or(1).min(multiprocessors)
     };
-    (0..kernels).map(of_kernel).collect()
+    let (launches, ahead) = match ranks_per_unit {
+        0 | 1 => (1, Ahead::IfHalf),
+        ranks if (0..kernels).all(|nth| room(nth) >= 2 * ranks) => (2 * ranks, Ahead::Always),
+        ranks => (ranks, Ahead::Never),
+    };
+    let of_kernel =
+        |nth| u64::from(room(nth) / launches).clamp(1, crossover_kernel_abi::MAX_BLOCKS as u64);
+    ((0..kernels).map(of_kernel).collect(), ahead)
 }
 
 /// The own sign of life, and what peers get: its other end and, from rank 0, the board.
@@ -177,8 +179,7 @@ fn see(here: &Here<'_>, nonce: u64, seen: Seen) -> Result<Seen, StepError> {
 
 fn reach(
     here: &Here<'_>,
-    shared: bool,
-    blocks: &[u64],
+    (blocks, ahead): &(Vec<u64>, Ahead),
     (own, mut kernels, rows, liveness): (Arc<Own>, Kernels, Rows, Liveness),
     offers: &[Offer],
 ) -> Result<IpcSession, StepError> {
@@ -213,7 +214,7 @@ fn reach(
     kernels.limit(blocks);
     let kernels = Arc::new(kernels);
     let order = Event::new(&own.device).map_err(StepError::new)?;
-    let group = Group { rank, world, shared, common, kernels, own, rows };
+    let group = Group { rank, world, ahead: *ahead, common, kernels, own, rows };
     let (last, history, parted, process) = (None, 0, false, std::process::id());
     Ok(IpcSession { group, peers, liveness, deadline, last, order, history, parted, process })
 }
@@ -235,25 +236,35 @@ fn nanoseconds(deadline: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::limits;
+    use crate::launch::Ahead;
 
     #[test]
     fn two_launches_of_all_ranks_fit_and_leave_room_for_a_late_one() {
         for ranks in 1..=16 {
-            for resident in [1, 132, 264, 1000] {
-                let counted = vec![(132, vec![resident, 132]), (130, vec![resident + 1, 140])];
-                let all = limits(&counted, ranks);
+            for (multiprocessors, resident) in
+                [(8, 8), (14, 28), (16, 16), (26, 100), (130, 132), (130, 264), (130, 1000)]
+            {
+                let (most, more) = (resident, resident + 1);
+                let counted =
+                    [(multiprocessors + 2, vec![most, 140]), (multiprocessors, vec![more, 140])];
+                let (all, ahead) = limits(&counted, ranks);
                 assert_eq!(all.len(), 2);
-                let launches = u64::from(if ranks > 1 { 2 * ranks } else { 1 });
-                let room = 130.min(u64::from(resident)).max(launches);
-                assert!((1..=room / launches).contains(&all[0]), "{ranks} {resident}: {all:?}");
-                if ranks > 1 {
-                    assert!(
-                        all[0] * 2 * u64::from(ranks - 1) < room,
-                        "{ranks} {resident}: {all:?}"
-                    );
+                let room = u64::from(resident.min(multiprocessors));
+                let (blocks, ranks) = (all[0], u64::from(ranks));
+                let told =
+                    format!("{ranks} ranks, {multiprocessors} {resident}: {all:?} {ahead:?}");
+                match ahead {
+                    Ahead::IfHalf => assert!(ranks == 1 && blocks == room, "{told}"),
+                    Ahead::Always => {
+                        assert!((1..=room / (2 * ranks)).contains(&blocks), "{told}");
+                        assert!(blocks * 2 * (ranks - 1) < room, "{told}");
+                    }
+                    Ahead::Never => {
+                        assert!(room < 2 * ranks && blocks == (room / ranks).max(1), "{told}");
+                    }
                 }
             }
         }
-        assert_eq!(limits(&[(132, vec![132, 264])], 1), [132, 132]);
+        assert_eq!(limits(&[(132, vec![132, 264])], 1), (vec![132, 132], Ahead::IfHalf));
     }
 }

@@ -169,6 +169,7 @@ done
 # vLLM's kernels, as its ranks' kernels cannot be measured beside ours by perf: the same loop, and the same buffers.
 for n in $ranks; do
     [ -x "$here/vllm" ] && [[ " $ops " == *" all_reduce "* ]] || break
+    [[ " 2 4 6 8 " == *" $n "* ]] || continue # its kernels are for these
     read -r first last _ <<<"${SIZES:-1K 8M 2}"
     say "== vLLM's all_reduce, $n ranks on one device, as threads of one process"
     step "vllm $n" "$timeout" env CUDA_DEVICE_MAX_CONNECTIONS=32 ./vllm "$n" "$(numfmt --from=iec "$first")" "$(numfmt --from=iec "$last")" \

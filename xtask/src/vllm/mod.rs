@@ -62,6 +62,10 @@ fn fetch(headers: &Path) -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("{wanted}: {}", said.lines().next_back().unwrap_or("no message").trim());
     }
+    // One that lacks a header is in the way.
+    if headers.exists() {
+        fs::remove_dir_all(headers)?;
+    }
     fs::rename(&part, headers)?;
     Ok(())
 }
