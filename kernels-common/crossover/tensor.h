@@ -136,7 +136,7 @@ struct Given {
     else return tensor.load16(i);
   }
 
-  // `body(i, own)` for the thread's units `i`, `i + stride`, ..., as many as `own` has, MOST at a time.
+  // `body(i, own, flight)` for the thread's units `i`, `i + stride`, ..., as many as `own` has, MOST at a time.
   template <uint32_t MOST, class Body>
   PLATFORM_DEVICE_MEMBER void each(Body body) const {
     for_units<WORK, MOST>(first, end, stride, [&](uint32_t i, auto flight) {
